@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 from weakref import ref
 
-from gpu_backend.opstream.layout import Layout, SomeRows
+from gpu_backend.opstream.layout import Layout, SomeRows, strided
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.messages import Want
 from kernelproxy import compiled
@@ -15,7 +15,7 @@ from kernelproxy.client import Client
 from kernelproxy.mirror import counts
 from kernelproxy.mirror.entries import Counted
 
-__all__ = ["LaterLayout", "Rows", "most_bytes"]
+__all__ = ["LaterLayout", "Rows", "known_layout", "most_bytes"]
 
 
 class Rows(NamedTuple):
@@ -27,14 +27,17 @@ class Rows(NamedTuple):
         The mask that has as many true elements; None if no mask has chosen them.
     op
         The number of the op that chose them; 0 if another op came between, or if ``counted`` says more.
+    told
+        How many, once somebody has asked; empty until then.
     counted
         Where to say how many rows there are, if that is of use.
     known_count
-        How many, if that was known.
+        How many, if that was known when they were chosen.
     """
 
     of: wire.Ref | wire.View | None
     op: int
+    told: list[int]  # of its own each: no default
     counted: Counted | None = None
     known_count: int | None = None
 
@@ -99,6 +102,8 @@ class LaterLayout(Layout):
         for slot in Layout.__slots__:
             setattr(self, slot, getattr(known, slot))
         self.is_known, self.kind = True, None
+        if rows is not None and not rows.told:
+            rows.told.append(known.shape[0])
         if rows is not None and rows.of is not None and rows.counted is not None:
             pipeline = self._client.pipeline
             with pipeline.recording:
@@ -112,6 +117,17 @@ class LaterLayout(Layout):
         return known
 
 
+def known_layout(array: Any) -> Layout:
+    """Return the layout by which proofs about ``array`` are found again. Waits for all that computes it, if it must.
+
+    A layout that was known later is another object for each array: what is remembered of it is never found again.
+    """
+    layout: Layout = array._layout
+    if type(layout) is LaterLayout:
+        layout = array._layout = strided(layout.shape, layout.strides, layout.dtype)
+    return layout
+
+
 def most_bytes(layout: Layout) -> int:
     """Return how many bytes an array of ``layout`` has; at most, where to ask for it would wait."""
     return layout.most_bytes if type(layout) is LaterLayout and not layout.is_known else layout.nbytes
@@ -121,7 +137,7 @@ def _counted(kind: SomeRows | None, rows: Rows | None) -> Layout | None:
     """Return the layout if the mask was known, or something else that it selected was asked how much that is."""
     if kind is None or rows is None:
         return None
-    count = rows.known_count
+    count = rows.told[0] if rows.told else rows.known_count
     if count is None and rows.of is not None and rows.counted is not None:
         count = rows.counted.counts.get(rows.of)
     return None if count is None else kind.with_count(count)

@@ -157,9 +157,11 @@ def _is_served(qualname: str, operands: int) -> bool:
 
 
 def _is_as_long(one: Rows, other: Rows) -> bool:
-    """Tell whether both are what one op chose, or are chosen by one mask, which nobody has written in between."""
+    """Tell whether both are what one op chose, are known to be as many, or are of one mask that nobody has written."""
     if one is other:
         return True
+    if one.known_count is not None and other.known_count is not None:
+        return one.known_count == other.known_count
     return one.counted is not None and one.counted is other.counted and one.of == other.of
 
 

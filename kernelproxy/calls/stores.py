@@ -126,7 +126,7 @@ def store_again(form: Form, target: ArrayCore, mask: ArrayCore, value: ArrayCore
 def _is_unwritten(client: Client, rows: Rows) -> bool:
     """Tell whether the mask is what it was when it chose these rows."""
     pipeline = client.pipeline
-    if rows.op == pipeline.open_batch.end - 1:  # nothing was recorded since
+    if rows.op and rows.op == pipeline.open_batch.end - 1:  # nothing was recorded since
         return True
     if rows.of is None or rows.counted is None:
         return False

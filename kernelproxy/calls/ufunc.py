@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpu_backend.opstream.layout import Layout, SomeRows
+from gpu_backend.opstream.layout import Layout
 from gpu_backend.opstream.proof.outcome import Later
 from gpu_backend.opstream.proof.scalars import is_within
 from gpu_backend.opstream.proof.ufuncs import rule_for
@@ -18,7 +18,7 @@ from kernelproxy.calls.common_client import common
 from kernelproxy.calls.dispatch import stands_for
 from kernelproxy.calls.documentation import Documented
 from kernelproxy.calls.elsewhere import reaches_over
-from kernelproxy.calls.later_layout import LaterLayout
+from kernelproxy.calls.later_layout import LaterLayout, known_layout
 from kernelproxy.calls.scalars import SCALARS, sent_number
 from kernelproxy.calls.unknown_rows import form_for_later, made_again
 from kernelproxy.client import Client
@@ -31,8 +31,6 @@ _Key = tuple[Any, ...]
 _Limits = tuple[float, float] | None
 #: Operands that are numbers.
 _NUMBERS = frozenset((int, float, complex, bool, *SCALARS))
-#: What stands in keys for arrays whose length is not known.
-_OF_LATER = frozenset((LaterLayout, SomeRows))
 
 
 def _is_operand(value: Any) -> bool:
@@ -144,6 +142,8 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
             made = self._of_unknown(client, key, operands, number)
             if made is not None:
                 return made
+            parts = zip(key[1:], operands, strict=True)
+            key = (self._verb, *[known_layout(one) if isinstance(one, ArrayCore) else part for part, one in parts])
         given = tuple([dispatch.layouts(one) for one in operands])
         proof = self._rule.result(*given) if len(given) == 2 else self._rule.results(*given)
         limits = (0, 0) if number is None else self._rule.limits(*given)
@@ -153,7 +153,7 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
     def _remember(self, client: Client, key: _Key, proof: object, limits: _Limits) -> None:
         """Have the op that is proved for ``key`` found at once from now on, for numbers within ``limits``."""
         forms, takes_out = client.pipeline.forms, self._verb is self._qualname
-        if type(proof) is Layout and limits is not None and key not in forms and LaterLayout not in map(type, key):
+        if type(proof) is Layout and limits is not None and key not in forms:
             forms.keep(key, forms.of(OpKind(self._verb, 1, None, proof.nbytes, None, proof, takes_out), *limits))
 
     def _of_unknown(self, client: Client, key: _Key, operands: tuple[Any, ...], number: float | None) -> Any:
@@ -172,7 +172,11 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
         proof = selections.prove(self._qualname, operands)
         if not proof:
             return None
-        limits = (0, 0) if number is None else self._rule.limits(*map(selections.sample, operands))
+        limits: _Limits = (0, 0)
+        if number is not None:
+            samples = selections.sample(operands[0]), selections.sample(operands[1])
+            self._rule.result(*samples)  # what the proof rests on, the rule may have forgotten since
+            limits = self._rule.limits(*samples)
         if isinstance(proof, Later) and limits is not None:
             forms.keep(known_as, form_for_later(forms, self._verb, proof, dispatch.largest(operands, proof), *limits))
         return dispatch.run_proved(self._verb, operands, {}, proof)
@@ -219,20 +223,22 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
     def _form_inplace(self, client: Client, key: _Key, array: ArrayCore, operand: Any) -> Form | None:
         """Return the form of ``array op= operand``; None if it is not proved.
 
-        It is found at once from now on by ``key``, unless it is known only of lengths that had to be asked for.
+        It is found at once from now on by ``key``; by the lengths themselves, if they had to be asked for.
         """
         target, given = array._layout, dispatch.layouts(operand)
         is_array = isinstance(operand, ArrayCore)
-        holds_of_all = selections.is_inplace_proved(self._qualname, target, given)
-        sample = selections.sample(array) if holds_of_all else target
-        if not holds_of_all:
-            proof = self._rule.inplace(target, given)
-            if proof is not None or not (is_array or type(operand) in _NUMBERS):
-                return None
+        if selections.is_inplace_proved(self._qualname, target, given):
+            target, given = selections.sample(array), selections.sample(operand)
+        else:
+            target, given = known_layout(array), known_layout(operand) if is_array else given
+            key = (target, self._qualname, given if is_array else type(operand))
+        proof = self._rule.inplace(target, given)  # also where that is known: the rule may have forgotten since
+        if proof is not None or not (is_array or type(operand) in _NUMBERS):
+            return None
         size = dispatch.largest((array,), None)
-        limits = (0, 0) if is_array or type(operand) in SCALARS else self._rule.limits_inplace(sample, operand)
+        limits = (0, 0) if is_array or type(operand) in SCALARS else self._rule.limits_inplace(target, operand)
         form = client.pipeline.forms.of(OpKind(self._qualname, 0, None, size), *limits or (0, 0))
-        if limits is not None and (holds_of_all or _OF_LATER.isdisjoint(map(type, key))):
+        if limits is not None and LaterLayout not in map(type, key):
             client.pipeline.forms.keep(key, form)
         return form
 

@@ -76,8 +76,10 @@ def _chosen(client: Client, args: tuple[object, ...], proof: Later, record: Call
     number, counted, count = _expected(pipeline, mask._ref if isinstance(mask, ArrayCore) else None)
     first = record()
     if pipeline.open_batch.end != number + 1:  # another thread came between, and may have written it
-        return first, Rows(None, 0)
-    return first, Rows(mask._ref, number, counted, count) if isinstance(mask, ArrayCore) else Rows(None, number)
+        return first, Rows(None, 0, [])
+    if not isinstance(mask, ArrayCore):
+        return first, Rows(None, number, [])
+    return first, Rows(mask._ref, number, [], counted, count)
 
 
 def _expected(pipeline: Pipeline, mask: wire.Ref | wire.View | None) -> tuple[int, Counted | None, int | None]:

@@ -1,7 +1,7 @@
 /* Arrays whose length nobody knows yet, as `later_layout` and `unknown_rows`. Part of core.c. */
 
 /* The parts of `Rows` and of `Later`, which are tuples. */
-enum { ROWS_OF, ROWS_OP, ROWS_COUNTED, ROWS_KNOWN_COUNT, ROWS_PARTS };
+enum { ROWS_OF, ROWS_OP, ROWS_TOLD, ROWS_COUNTED, ROWS_KNOWN_COUNT, ROWS_PARTS };
 enum { LATER_SEVERAL, LATER_NBYTES, LATER_AS_MANY_AS, LATER_CHOSEN_BY };
 
 /* What ops on arrays of a layout are known by: what is known of it but for a length, else itself. Borrowed. */
@@ -16,7 +16,9 @@ static int is_as_long(PyObject *one, PyObject *other)
 {
     if (one == other)
         return 1;
-    PyObject *counted = PyTuple_GET_ITEM(one, ROWS_COUNTED);
+    PyObject *counted = PyTuple_GET_ITEM(one, ROWS_COUNTED), *count = PyTuple_GET_ITEM(one, ROWS_KNOWN_COUNT);
+    if (count != Py_None && PyTuple_GET_ITEM(other, ROWS_KNOWN_COUNT) != Py_None)
+        return PyObject_RichCompareBool(count, PyTuple_GET_ITEM(other, ROWS_KNOWN_COUNT), Py_EQ);
     if (counted == Py_None || counted != PyTuple_GET_ITEM(other, ROWS_COUNTED))
         return 0;
     return PyObject_RichCompareBool(PyTuple_GET_ITEM(one, ROWS_OF), PyTuple_GET_ITEM(other, ROWS_OF), Py_EQ);
@@ -41,10 +43,12 @@ static int note_rows(PyObject *array, PyObject **rows)
 
 static PyObject *rows_of(PyObject *of, PyObject *op, PyObject *counted, PyObject *count)
 {
-    PyObject *given[ROWS_PARTS] = {of, op, counted, count}, *made = NULL;
-    if ((made = ((PyTypeObject *)Rows)->tp_alloc((PyTypeObject *)Rows, ROWS_PARTS)) != NULL)
-        for (int i = 0; i < ROWS_PARTS; i++)
-            PyTuple_SET_ITEM(made, i, Py_NewRef(given[i]));
+    PyObject *told = PyList_New(0), *given[ROWS_PARTS] = {of, op, told, counted, count}, *made = NULL;
+    if (told != NULL)
+        made = ((PyTypeObject *)Rows)->tp_alloc((PyTypeObject *)Rows, ROWS_PARTS);
+    for (int i = 0; made != NULL && i < ROWS_PARTS; i++)
+        PyTuple_SET_ITEM(made, i, Py_NewRef(given[i]));
+    Py_XDECREF(told);
     return made;
 }
 

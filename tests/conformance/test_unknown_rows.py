@@ -17,13 +17,14 @@ import numpy as np
 import pytest
 
 from gpu_backend.devices import open_device
-from gpu_backend.opstream.layout import SomeRows
+from gpu_backend.opstream.layout import Layout, SomeRows
+from gpu_backend.opstream.proof.ufuncs import rule_for
 from gpu_backend.wire.codec import encode
 from gpu_backend.wire.messages import Want
 from kernelproxy import compiled
-from kernelproxy.calls import selections
+from kernelproxy.calls import selections, stores
 from kernelproxy.calls.array_core import ArrayCore
-from kernelproxy.calls.later_layout import LaterLayout
+from kernelproxy.calls.later_layout import LaterLayout, Rows
 from kernelproxy.client import Client
 from kernelproxy.mirror.host_mirror import HostMirror, Mode
 from kernelproxy.stream.forms import Forms
@@ -193,6 +194,7 @@ def scope(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
     with Client() as client, compiled.used(request.param == "compiled"):
         client.adopt(SimpleNamespace(pipeline=pipeline))  # type: ignore[arg-type]
         scope = _scope()
+        scope["is_compiled"] = compiled.is_compiled and request.param == "compiled"
         yield scope
         scope.clear()
         client.adopt(None)
@@ -262,3 +264,92 @@ def test_whoever_is_as_long_is_told_how_long(scope: dict[str, Any]) -> None:
     before = pipeline.counters.round_trips
     assert len(u) == len(v) == len(scope["x"][scope["b"]]) == 7
     assert pipeline.counters.round_trips == before
+
+
+def _remembered_by_rules() -> list[tuple[object, ...]]:
+    """Return by what the rules of the ufuncs below have remembered proofs."""
+    rules = [rule_for(f"cupy.{name}") for name in ("add", "multiply", "subtract", "divmod")]
+    return [key for rule in rules for table in (rule._proved, rule._bounded, rule._into) for key in table]
+
+
+_OF_TWO = ("x[h] + y[h]", "x[h] * y[g]", "op.iadd(x[h], y[h])", "op.isub(x[g], y[h])", "m[t] - p[t]")
+
+
+@pytest.mark.parametrize("call", _OF_TWO)
+def test_what_masks_chose_that_are_known_is_as_long_if_they_are(
+    call: str, scope: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asarray = scope["cp"].asarray
+    scope.update(h=asarray(np.arange(12) > 4), g=asarray(np.arange(12) < 7), t=asarray(np.arange(4) > 1))
+    for _ in range(2):
+        exec(call, scope)
+    known = len(scope["x"]._client.pipeline.forms)
+    monkeypatch.setattr(selections, "prove", None)
+    monkeypatch.setattr(selections, "is_inplace_proved", None)
+    if scope["is_compiled"]:
+        monkeypatch.setattr(selections, "known_as", None)  # by which Python finds it
+    for _ in range(3):
+        assert type(eval(call, scope)._layout) is LaterLayout
+    assert len(scope["x"]._client.pipeline.forms) == known
+
+
+def test_what_known_masks_chose_is_refused_where_they_choose_otherwise_many(scope: dict[str, Any]) -> None:
+    x, y, asarray = scope["x"], scope["y"], scope["cp"].asarray
+    h, less, one = (asarray(host) for host in (np.arange(12) > 4, np.arange(12) > 5, np.arange(12) == 3))
+    for _ in range(2):
+        np.testing.assert_array_equal((x[h] + y[h]).get(), 2 * np.arange(5.0, 12.0) + 1)
+        np.testing.assert_array_equal((x[h] + y[one]).get(), np.arange(5.0, 12.0) + 4)
+        with pytest.raises(ValueError, match=r"broadcast|shape"):
+            x[h] + y[less]
+
+
+@pytest.mark.parametrize(
+    "call", ["x[b] + y[b]", "op.iadd(x[b], y[b])", "x[:7] * y[b]", "cp.unique(x) - 1", "cp.divmod(x[b], y[b])",
+             "cp.add(x[b], y[b], dtype='f8')", "op.imul(x[:7], y[b])", "cp.unique(x) + [[1.0]]"],
+)  # fmt: skip
+def test_no_rule_remembers_what_holds_of_one_array_alone(call: str, scope: dict[str, Any]) -> None:
+    scope["x"]._client.pipeline.mirror = HostMirror(Mode.OFF)
+    _called(call, scope)
+    known = len(_remembered_by_rules())
+    for _ in range(3):
+        _called(call, scope)
+    assert len(_remembered_by_rules()) == known
+    layouts = [part for key in _remembered_by_rules() for part in key if isinstance(part, Layout)]
+    assert {Layout} == set(map(type, layouts))
+
+
+@pytest.mark.parametrize("call", ["x[b] + 2.5", "7 * k[b]", "op.iadd(x[b], 1.5)", "op.imul(k[b], 3)"])
+def test_numbers_are_found_again_though_rules_have_forgotten_what_they_proved(
+    call: str, scope: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exec(call, scope)  # now the proof is remembered, for other sessions too
+    pipeline: Any = scope["x"]._client.pipeline
+    pipeline.forms = Forms(pipeline.ahead.costs)
+    for name in ("add", "multiply"):
+        for table in ("_proved", "_bounded", "_into"):
+            monkeypatch.setattr(rule_for(f"cupy.{name}"), table, {})
+    exec(call, scope)
+    for name in ("prove", "is_inplace_proved"):
+        monkeypatch.setattr(selections, name, None)
+    exec(call, scope)
+
+
+def test_whoever_shares_the_rows_is_told_how_many_without_a_mirror_too(scope: dict[str, Any]) -> None:
+    x, pipeline = scope["x"], scope["x"]._client.pipeline
+    pipeline.mirror = HostMirror(Mode.OFF)
+    for _ in range(3):
+        u = x[scope["b"]]
+        v = u * 2.0
+        w = -v
+        assert len(v) == 7
+        before = pipeline.counters.round_trips
+        assert len(u) == len(w) == 7
+        assert pipeline.counters.round_trips == before
+
+
+def test_rows_that_no_op_is_known_to_have_chosen_are_not_of_the_first_op() -> None:
+    batch = SimpleNamespace(end=1)
+    client: Any = SimpleNamespace(pipeline=SimpleNamespace(open_batch=batch))
+    assert not stores._is_unwritten(client, Rows(None, 0, []))
+    batch.end = 3
+    assert stores._is_unwritten(client, Rows(None, 2, []))

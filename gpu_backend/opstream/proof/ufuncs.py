@@ -188,6 +188,8 @@ class UfuncRule:
             raise CannotProve("no operator")
         loop, shape = self._loop_and_shape((target, operand), None, [target])
         self._check_output(target, shape, loop.outputs[0], self._casting)
+        if not _are_found_again((target, operand)):
+            return
         if len(self._into) >= _MOST_PROOFS:
             self._into.clear()
         if isinstance(operand, Layout):
@@ -263,6 +265,8 @@ class UfuncRule:
         check_cast(made, out.dtype, casting, "output operand")
 
     def _remember(self, operands: tuple[object, ...], loop: Loop, shape: Shape, result: UfuncResult) -> None:
+        if not _are_found_again(operands):
+            return
         if len(self._proved) + len(self._bounded) >= _MOST_PROOFS:
             self._proved.clear()
             self._bounded.clear()
@@ -274,6 +278,11 @@ class UfuncRule:
             key = (*operands[:place], type(operands[place]), *operands[place + 1 :])
             if (limits := _limits(operands[place], loop.inputs[place])) is not None:
                 self._bounded[key] = _Bounded(result, *limits)
+
+
+def _are_found_again(operands: tuple[object, ...]) -> bool:
+    """Tell whether all layouts are interned: that of an array that is known later is an object of its own."""
+    return all(type(one) is Layout or not isinstance(one, Layout) for one in operands)
 
 
 def _limits(operand: object, dtype: DType) -> tuple[float, float] | None:
