@@ -110,9 +110,7 @@ def allot(
         spot = refused.get(need) or place(there, waiter.kind, memory_bytes, wanted, rules)
         found[waiter.name] = spot
         if isinstance(spot, DeviceLoad):
-            is_same = unkept is loads
-            loads = with_one_more(loads, spot, wanted)
-            unkept = loads if is_same else with_one_more(unkept, spot, wanted)
+            loads, unkept = [with_one_more(some, spot, wanted) for some in (loads, unkept)]
             continue
         refused[need] = spot
         whose = need, waiter.user if waiter.user in holders else ""
@@ -123,7 +121,7 @@ def allot(
             unkeepable.add(whose)
             continue
         if waiter.has_lease:
-            unkept = left if unkept is loads else reserved(unkept, waiter.kind, memory_bytes, wanted)
+            unkept = reserved(unkept, waiter.kind, memory_bytes, wanted)
         loads = left
         kept.add(need)
         keepers.add(waiter.user)
