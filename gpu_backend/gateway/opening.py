@@ -229,7 +229,9 @@ class Opening:
         return Refusal(RefusalCode.POOL_FULL, f"{refusal.message} {_MAY_BE_BACK}", refusal.remedy)
 
     def _beside_own(self, waiter: Waiter) -> Refusal | None:
-        loads = with_sessions(self._nodes.devices(), self._sessions.all.values())
+        # What is closing leaves by itself: a notebook that has given up its own to wait for more is in nobody's way.
+        staying = [one for one in self._sessions.all.values() if one.state is not SessionState.CLOSING]
+        loads = with_sessions(self._nodes.devices(), staying)
         return refuse_beside_own(loads, waiter.kind, waiter.memory_bytes, waiter.wanted)
 
     def _with_queue(self, refusal: Refusal) -> Refusal:

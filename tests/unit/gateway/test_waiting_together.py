@@ -380,3 +380,18 @@ def test_a_question_that_comes_late_again_takes_nothing_that_is_in_use(tmp_path:
         assert await held(world, "ada") == sessions[:1]
 
     play(tmp_path, story, **NARROW)
+
+
+def test_what_is_closing_already_is_not_said_to_be_in_the_way(tmp_path: Path) -> None:
+    async def story(world: World, agent: PlayedAgent) -> None:
+        await two_devices(world, agent)
+        await world.open(EVE)
+        own = await ask(world, ADA, "v", Wish(anti_affinity="notebook-1"))
+        assert isinstance(own, Ticket)
+        agent.speaks = False  # so it stays on its device for now
+        await world.ask(ADA, CloseSession(0, own.session))
+        answer = await ask(world, ADA)
+        assert isinstance(answer, Queued)
+        assert answer.reason.startswith("2 devices were asked for, with a session each; none can be had now.")
+
+    play(tmp_path, story, node_silence_seconds=inf, **NARROW)
