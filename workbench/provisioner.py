@@ -149,10 +149,11 @@ class RemoteGpuProvisioner(LocalProvisioner):
     async def get_provisioner_info(self) -> dict[str, Any]:
         """Return what another server needs to take this kernel over, its lease included.
 
-        Servers keep that where they like, so the ticket's secret is not in it: only the kernel uses that.
+        Servers keep that where they like, so neither the ticket's secret nor the tickets beside it are in it: only the
+        kernel uses those.
         """
         info = await super().get_provisioner_info()
-        ticket = self.ticket and msgspec.structs.replace(self.ticket, secret="")
+        ticket = self.ticket and msgspec.structs.replace(self.ticket, secret="", beside=())
         return {**info, "ticket": msgspec.to_builtins(ticket)}
 
     async def load_provisioner_info(self, provisioner_info: dict[str, Any]) -> None:

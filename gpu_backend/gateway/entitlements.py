@@ -238,6 +238,12 @@ def _not_at_once(wish: Wish) -> str:
         return f"{wish.sessions} sessions were asked for at once; there are 1 to {MOST_DEVICES}."
     if wish.devices != 1 or not wish.anti_affinity:
         return "Sessions that are asked for at once have one device each, and a label by which they keep apart."
+    if wish.exclusion or wish.affinity:
+        label = "exclusion" if wish.exclusion else "affinity"
+        return (
+            f"Sessions that are asked for at once keep apart, so they cannot have the {label} "
+            f"{quoted(wish.exclusion or wish.affinity)} in common."
+        )
     return ""
 
 

@@ -184,6 +184,12 @@ class Ledger:
         """Return what the executor of a session's present epoch last said."""
         return self._reports.get((session.id, session.epoch))
 
+    def is_unused(self, session: Session) -> bool:
+        """Tell whether it is known that nobody came for ``session``; it is not before its executor was heard."""
+        report = self.last_report(session)
+        is_known = session.state is SessionState.OPENING or (report is not None and not report.usage.received_bytes)
+        return is_known and session.epoch == 1
+
     def used_by_device(self, session: Session) -> list[tuple[int, int, float]]:
         """Return the number of each device of ``session``, how many bytes it holds there, how busy it keeps it.
 

@@ -130,13 +130,13 @@ class Nodes:
         """Tell whether new sessions can go to a node: it can be reached, and is not being drained."""
         return node in self.names() and node not in self._drained()
 
-    def names(self) -> list[str]:
-        """Return the nodes that can be reached now."""
-        horizon = monotonic() - self._silence_seconds
+    def names(self, silence_seconds: float | None = None) -> list[str]:
+        """Return the nodes that can be reached now; or those that were silent for no longer than so many seconds."""
+        horizon = monotonic() - (self._silence_seconds if silence_seconds is None else silence_seconds)
         return [node for node, link in self._links.items() if link.heard_at >= horizon]
 
-    def devices(self) -> list[DeviceLoad]:
-        """Return the devices that can be reached now, as if nobody used them."""
+    def devices(self, silence_seconds: float | None = None) -> list[DeviceLoad]:
+        """Return the devices of `names`, as if nobody used them."""
         drained = self._drained()
         return [
             DeviceLoad(
@@ -158,7 +158,7 @@ class Nodes:
                 space=d.space,
                 ailment=d.ailment,
             )
-            for node in self.names()
+            for node in self.names(silence_seconds)
             for d in self._reported(node)
         ]
 

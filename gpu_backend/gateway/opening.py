@@ -15,7 +15,7 @@ from gpu_backend.gateway.entitlements import refuse_own_device, refuse_wish
 from gpu_backend.gateway.ledger import Ledger, today
 from gpu_backend.gateway.loads import DeviceLoad
 from gpu_backend.gateway.nodes import Nodes
-from gpu_backend.gateway.placement import place, refuse_beside_own, refuse_unwalled, with_sessions
+from gpu_backend.gateway.placement import place, placeable, refuse_beside_own, refuse_unwalled, with_sessions
 from gpu_backend.gateway.placing import reason
 from gpu_backend.gateway.queue import Name, Waiter, expected_wait
 from gpu_backend.gateway.queueing import Line
@@ -23,7 +23,7 @@ from gpu_backend.gateway.refusals import Refusal
 from gpu_backend.gateway.sessions import NotRecorded, Sessions
 from gpu_backend.gateway.settings import GatewaySettings
 from gpu_backend.gateway.several import refuse_several_gpus
-from gpu_backend.gateway.tickets import Tickets, denied
+from gpu_backend.gateway.tickets import Tickets, denied, order
 from gpu_backend.lifecycle import events as ev
 from gpu_backend.lifecycle.states import HELD, Session, SessionState
 from gpu_backend.wire.bounds import MOST_BYTES
@@ -38,6 +38,7 @@ _MOST_WAITING = 16
 #: For how long it is remembered who has left the queue, seconds: longer than any question is under way.
 _LEFT_SECONDS = 30.0
 _MOST_LEFT = 4096
+_MAY_BE_BACK = "That is as the pool is now; a machine that is not heard may be back soon."
 _BEING_STOPPED = Refusal(RefusalCode.STOPPING, "The pool is being stopped by its operator.", "Try again when it is up.")
 
 
@@ -67,7 +68,7 @@ class Opening:
         self._ledger = ledger
         self._changes = changes
         self._line = line
-        self._tickets = Tickets(nodes, sessions)
+        self._tickets = Tickets(nodes, sessions, ledger.is_unused)
         #: Who has left the queue on purpose, and when (monotonic): a question of theirs may still be under way.
         self._left: dict[Name, float] = {}
         #: How long those who have left the queue with a place had waited: how many, and seconds in all.
@@ -130,10 +131,9 @@ class Opening:
 
     def close_beside(self, session: Session) -> None:
         """Close what was opened beside a ``session`` that is closed, the first, as far as nobody came for it."""
-        for one in self._tickets.opened_for(session.client_key, session.waiter):
-            report = self._ledger.last_report(one)
-            if one.opened_at > session.opened_at and (report is None or not report.usage.received_bytes):
-                self._tickets.close([one.id])
+        opened = self._tickets.opened_for(session.client_key, session.waiter)
+        later = [one for one in opened if order(one) > order(session)]
+        self._tickets.close(one.id for one in later if self._ledger.is_unused(one))
 
     # --- a place ------------------------------------------------------------------------------------------------------
 
@@ -153,6 +153,7 @@ class Opening:
         while True:
             if waiter.name in self._left:
                 return Refusal(RefusalCode.ENDED, "You have left the queue.", "Ask under another name.")
+            waiter = self._line.anew(waiter)
             would_wait = may_wait and waiter.name not in self._line
             line = self._line.ordered() if would_wait else []
             queued = [one.user for one in line for _ in range(one.wish.sessions)]
@@ -183,6 +184,7 @@ class Opening:
         if isinstance(spot, DeviceLoad):
             self._note_wait(waiter)
             return spot
+        spot = self._for_now(waiter, spot)
         if spot.code is not RefusalCode.POOL_FULL or not may_wait:
             self._line.leave(waiter.name)
             return self._with_queue(self._beside_own(waiter) or spot)
@@ -200,15 +202,36 @@ class Opening:
         plain = self._beside_own(waiter) or place(
             loads, waiter.kind, waiter.memory_bytes, waiter.wanted, self._line.rules
         )
-        reason = plain.message if isinstance(plain, Refusal) else "The places that are free are others' who wait."
+        reason = (
+            self._for_now(waiter, plain).message
+            if isinstance(plain, Refusal)
+            else "The places that are free are others' who wait."
+        )
         serving = [device for device in loads if waiter.kind in ("", device.kind)]
         places = sum(device.sessions for device in serving)
         needed = sum(one.wish.sessions for one in ordered[:position])
         guess = expected_wait(needed, places, self._ledger.accounts.lengths())
         return Queued(0, position, len(ordered), guess, reason)
 
+    def _for_now(self, waiter: Waiter, refusal: Refusal) -> Refusal:
+        """Return a ``refusal`` of several sessions as one for now, if a machine that is silent may be why.
+
+        Who waits already, waits on: just after a start, nobody knows what the machines have that were not heard yet.
+        """
+        if waiter.wish.sessions == 1 or refusal.code is RefusalCode.POOL_FULL:
+            return refusal
+        if waiter.name not in self._line:
+            devices = self._nodes.devices(self._settings.node_lost_seconds)
+            known = placeable(devices, self._settings.needs_walls)
+            found = place(known, waiter.kind, waiter.memory_bytes, waiter.wanted)
+            if isinstance(found, Refusal) and found.code is not RefusalCode.POOL_FULL:
+                return refusal
+        return Refusal(RefusalCode.POOL_FULL, f"{refusal.message} {_MAY_BE_BACK}", refusal.remedy)
+
     def _beside_own(self, waiter: Waiter) -> Refusal | None:
-        loads = with_sessions(self._nodes.devices(), self._sessions.all.values())
+        # What is closing leaves by itself: a notebook that has given up its own to wait for more is in nobody's way.
+        staying = [one for one in self._sessions.all.values() if one.state is not SessionState.CLOSING]
+        loads = with_sessions(self._nodes.devices(), staying)
         return refuse_beside_own(loads, waiter.kind, waiter.memory_bytes, waiter.wanted)
 
     def _with_queue(self, refusal: Refusal) -> Refusal:
@@ -241,14 +264,19 @@ class Opening:
 
     def _admit(self, asker: Asker, message: OpenSession, waiter: Waiter, spot: DeviceLoad, opened: list[str]) -> None:
         """Open a session at each place that was found, and note it in ``opened``; raises NotRecorded."""
-        left = self._left_bytes(asker) // (message.wish.devices * message.wish.sessions)
-        for one in spot.places:
-            session = secrets.token_hex(8)
+        count, now = message.wish.sessions, time()
+        if len(spot.places) != count:
+            raise RuntimeError(f"{len(spot.places)} places were found for {count} sessions")
+        left = self._left_bytes(asker) // (message.wish.devices * count)
+        names = sorted(
+            secrets.token_hex(8) for _ in range(count)
+        )  # of one moment: by their names it is told who is first
+        for one, session in zip(spot.places, names, strict=True):
             admitted = ev.SessionAdmitted(
                 session=session, user=asker.user.name, client_key=asker.key, label=waiter.label,
                 place=self._place(one, waiter),
                 memory_limit_bytes=waiter.memory_bytes or min(left, one.total_bytes),
-                lease_seconds=self._settings.lease_seconds, opened_at=time(), wish=replace(message.wish, sessions=1),
+                lease_seconds=self._settings.lease_seconds, opened_at=now, wish=replace(message.wish, sessions=1),
                 waiter=message.waiter, has_promise=bool(waiter.memory_bytes),
             )  # fmt: skip
             self._sessions.apply(admitted)
@@ -290,7 +318,7 @@ class Opening:
             kind=session.device_kind, memory_bytes=session.memory_limit_bytes if session.has_promise else 0,
             has_lease=True, wish=session.wish,
         )  # fmt: skip
-        while (found := await self._wait(asker, waiter, message.may_wait)) is None:
+        while (found := await self._wait(asker, self._line.anew(waiter), message.may_wait)) is None:
             pass
         if not isinstance(found, DeviceLoad):
             return _no_place(message.request, found)

@@ -101,8 +101,8 @@ def place(
         return _place_one(devices, kind, memory_bytes, wanted, rules)
     one = replace(wanted, sessions=1)
     return place_apart(
-        devices,
-        [replace(_left_by_others(device, ""), drained="", ailment="") for device in devices],
+        [device for device in devices if kind in ("", device.kind)] or devices,
+        lambda device: replace(_left_by_others(device, ""), drained="", ailment=""),
         wanted.sessions,
         lambda some: _place_one(some, kind, memory_bytes, one, rules),
         lambda some, spot: with_one_more(some, spot, one),

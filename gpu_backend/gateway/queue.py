@@ -24,6 +24,8 @@ PATIENCE_SECONDS = 600.0
 _FEWEST_LENGTHS = 3
 
 Name = tuple[str, str]
+#: Waiters of whom one is refused what the other is: kind, memory, what it insists on, whether it has lost its place.
+_Need = tuple[str, int, Wanted, bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,36 +88,43 @@ def allot(
 
     Whoever is first takes first. One for whom there is no room keeps the most promising device to itself, or those who
     need little would pass it for ever: as many as it wants sessions at once. A user keeps what one of them waits for at
-    a time, or who waits for much of many kinds would keep all.
+    a time, or who waits for much of many kinds would keep all. A session that has lost its place may have
+    what is kept, but for another such session.
     """
     loads: Sequence[DeviceLoad] = devices
+    #: The same for sessions that have lost their places, with what is kept for one of these alone: others may wait for
+    #: what its notebook holds beside it, which goes on once it has a place, and frees nothing before.
+    unkept: Sequence[DeviceLoad] = devices
     found: dict[Name, DeviceLoad | Refusal] = {}
-    refused: dict[tuple[str, int, Wanted], Refusal] = {}
-    kept: set[tuple[str, int, Wanted]] = set()
+    refused: dict[_Need, Refusal] = {}
+    kept: set[_Need] = set()
     #: For what nothing can be kept, whoever wants it; apart for those with sessions of their own, which stay beside it.
-    unkeepable: set[tuple[tuple[str, int, Wanted], str]] = set()
+    unkeepable: set[tuple[_Need, str]] = set()
     holders = {user for device in devices for user in device.tenants.by_user}
     keepers: set[str] = set()
     is_choosy = any(device.members is not None for device in devices)  # what one is refused another may get
     for waiter in ordered:
-        wanted = waiter.wanted
-        need = (waiter.kind, waiter.memory_bytes, wanted if is_choosy or _insists(wanted) else Wanted())
-        spot = refused.get(need) or place(loads, waiter.kind, waiter.memory_bytes, wanted, rules)
+        wanted, memory_bytes = waiter.wanted, waiter.memory_bytes
+        need = waiter.kind, memory_bytes, wanted if is_choosy or _insists(wanted) else Wanted(), waiter.has_lease
+        there = unkept if waiter.has_lease else loads
+        spot = refused.get(need) or place(there, waiter.kind, memory_bytes, wanted, rules)
         found[waiter.name] = spot
         if isinstance(spot, DeviceLoad):
-            loads = with_one_more(loads, spot, wanted)
+            loads, unkept = [with_one_more(some, spot, wanted) for some in (loads, unkept)]
             continue
         refused[need] = spot
         whose = need, waiter.user if waiter.user in holders else ""
         if need in kept or waiter.user in keepers or whose in unkeepable:
             continue
-        left = reserved(loads, waiter.kind, waiter.memory_bytes, wanted)
-        if left is not loads:
-            loads = left
-            kept.add(need)
-            keepers.add(waiter.user)
-        else:
+        left = reserved(loads, waiter.kind, memory_bytes, wanted)
+        if left is loads:
             unkeepable.add(whose)
+            continue
+        if waiter.has_lease:
+            unkept = reserved(unkept, waiter.kind, memory_bytes, wanted)
+        loads = left
+        kept.add(need)
+        keepers.add(waiter.user)
     return found
 
 

@@ -7,6 +7,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from time import monotonic, time
 
 from gpu_backend.gateway.changes import Changes
@@ -70,6 +71,18 @@ class Line:
         self._changes.tell()
         return waiter
 
+    def anew(self, waiter: Waiter) -> Waiter:
+        """Let somebody leave who waits for something else than they ask for now: what is found is for what they asked.
+
+        Return them as they come again. With as many devices as before they keep their turn: how much memory is meant
+        where none was named, say, changes with what else their user has.
+        """
+        known = self._waiters.get(waiter.name)
+        if known is None or _asked(known) == _asked(waiter):
+            return waiter
+        self.leave(waiter.name)
+        return replace(waiter, since=known.since) if _how_many(known) == _how_many(waiter) else waiter
+
     def leave(self, name: Name) -> bool:
         """Let somebody wait no more; tell whether they did."""
         if self._waiters.pop(name, None) is None:
@@ -109,6 +122,14 @@ class Line:
     def _order(self, waiters: list[Waiter]) -> list[Waiter]:
         held = Counter(session.user for session in self._sessions() if session.state in HELD)
         return in_order(waiters, held, self._weight, time())
+
+
+def _asked(waiter: Waiter) -> tuple[object, ...]:
+    return waiter.kind, waiter.memory_bytes, waiter.wish, waiter.has_lease
+
+
+def _how_many(waiter: Waiter) -> tuple[object, ...]:
+    return waiter.kind, waiter.wish.devices, waiter.wish.sessions, waiter.has_lease
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -18,27 +18,35 @@ from gpu_backend.wire.errors import RefusalCode
 _STILL_STARTING = "Its executor is still starting; that takes some seconds when none is kept ready."
 #: For a notebook as for a program; what the operator has set (executor_command, executor_ports) only they can mend.
 _AGAIN = "Restart the kernel, or run the program again. If that does not help, show this to the pool's operator."
+_IN_USE = "Not all are there that were asked for together, and others of them are in use."
 _NOT_ALL = "It was asked for together with others, and not all of them are there."
 
 
 class Tickets:
     """Hands them out."""
 
-    def __init__(self, nodes: Nodes, sessions: Sessions) -> None:
+    def __init__(self, nodes: Nodes, sessions: Sessions, is_unused: Callable[[Session], bool]) -> None:
+        """Tell by ``is_unused`` for which sessions nobody has come: they may be closed with others."""
         self._nodes = nodes
         self._sessions = sessions
+        self._is_unused = is_unused
 
     def opened_for(self, key: str, waiter: str) -> list[Session]:
         """Return the sessions that somebody was given under the name that they ask with, the first first."""
         if not waiter:
             return []
         opened = [one for one in self._sessions.held() if (one.client_key, one.waiter) == (key, waiter)]
-        return sorted(opened, key=lambda one: one.opened_at)
+        return sorted(opened, key=order)
 
     async def again(self, opened: Sequence[Session], message: OpenSession, seconds: float) -> FromGateway | None:
-        """Return the tickets of what was ``opened`` for several at once; None, and nothing is kept, if one is gone."""
+        """Return the tickets of what was ``opened`` for several at once; None, and nothing is kept, if one is gone.
+
+        The question may be an old one that comes late: what somebody has come for since is not given up for it.
+        """
         if len(opened) == message.wish.sessions and all(one.state is not SessionState.LOST for one in opened):
             return await self.of_all([one.id for one in opened], message, seconds)
+        if not all(self._is_unused(one) for one in opened):
+            return Denied(message.request, RefusalCode.ENDED, _IN_USE, "Ask under another name.")
         self.close(one.id for one in opened)
         return None
 
@@ -47,7 +55,7 @@ class Tickets:
         outcomes = await asyncio.gather(*[self._outcome(one, seconds) for one in opened])
         failed = next((one for one in outcomes if isinstance(one, ev.Refuse)), None)
         if failed is not None:
-            self.close(opened)
+            self.close(one for one in opened if self._is_unused(self._sessions.all[one]))
             return self.of(message.request, failed, RefusalCode.LAUNCH_FAILED)
         if None in outcomes and not message.waiter:
             # The asker knows no name by which to ask for the sessions again, so nobody could ever use them.
@@ -86,6 +94,11 @@ class Tickets:
         if known.state is SessionState.LOST:  # since it was looked at, and nobody has come for it yet
             return ev.Refuse(session, known.reason)
         return await self._sessions.wait_for(ev.TicketWanted(session, None), session, seconds)
+
+
+def order(session: Session) -> tuple[float, str]:
+    """Return what sorts sessions that were opened under one name: the first is the one whose ticket has the others."""
+    return session.opened_at, session.id
 
 
 def denied(request: int, refusal: Refusal) -> Denied:

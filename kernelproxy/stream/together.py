@@ -50,29 +50,30 @@ def open_all(client: Opener) -> None:
     if client.number:  # how many there are is the first one's to say
         client.begin(client.open())
         return
-    why = _open_first(client)
-    is_kept = client.opened is not None and not client.opened.beside
-    if not client.members:
-        return
-    try:
-        _open_beside(client, why)
-    except PoolFull:
-        if not is_kept:
-            raise
+    if not _have_all(client):
         client.wishes.apart = client.label  # a kernel that has started again gives up what it had, and waits for all
-        _open_beside(client, _open_first(client))
+        _have_all(client, had_one=False)
 
 
-def _open_first(client: Opener) -> str:
-    """Take the session of all devices or of the first; return why they cannot be had together, as far as is known."""
+def _have_all(client: Opener, had_one: bool = True) -> bool:
+    """Take the session of all devices or one for each; False, and there is none, if it had one and lacks the others.
+
+    From the answer on all are taken over or given back, whatever comes between: an interrupt too.
+    """
+    session, why = None, ""
     try:
         session, why = _together_or_apart(client)
-    except BaseException:  # an interrupt too: whoever asks next is alone again
-        if client.wishes.apart:
-            client.part_with()
-        raise
-    client.begin(session)
-    return why
+        client.begin(session)
+        _take_beside(client, session)
+    except BaseException as error:  # an interrupt too: who has some of them has none
+        count = len(client.members)
+        _give_back(client, session)
+        if session is None or not count or not isinstance(error, PoolRefusal):
+            raise
+        if isinstance(error, PoolFull) and had_one and not session.beside:
+            return False
+        raise _neither(error, why, count) from None
+    return True
 
 
 def _together_or_apart(client: Opener) -> tuple[Session, str]:
@@ -91,24 +92,28 @@ def _together_or_apart(client: Opener) -> tuple[Session, str]:
         raise _neither(error, why, count) from None
 
 
-def _open_beside(client: Opener, why: str) -> None:
-    """Take the sessions of all other devices; without them there is none."""
-    try:
-        _take_beside(client)
-    except BaseException as error:  # an interrupt too: who has some of them has none
-        count = len(client.members)
-        client.give_up()
-        if isinstance(error, PoolRefusal):
-            raise _neither(error, why, count) from None
-        raise
-
-
-def _take_beside(client: Opener) -> None:
-    others = client.members[1:]
-    for one, ticket in zip(others, client.opened.beside if client.opened is not None else (), strict=False):
+def _take_beside(client: Opener, session: Session) -> None:
+    """Take the sessions of all other devices, if there are any; with the tickets that came with the first."""
+    for one, ticket in zip(client.members[1:], session.beside, strict=False):
         one.granted = ticket
-    for one in others:
+    for one in client.members[1:]:
         one.begin(one.open(may_wait=False))
+
+
+def _give_back(client: Opener, session: Session | None) -> None:
+    """Have the pool end what was given so far, be it taken over or not; whoever asks next is alone again."""
+    if session is None:
+        if client.wishes.apart:
+            client.part_with()
+        return
+    if client.opened is not session:
+        session.close(release=True)
+    if not client.members:
+        return
+    for one, ticket in zip(client.members[1:], session.beside, strict=False):
+        if one.opened is None:  # its ticket may be with nobody, on its way to the one who begins with it
+            one.granted = ticket
+    client.give_up()
 
 
 def _neither(error: PoolRefusal, why: str, count: int) -> PoolRefusal:

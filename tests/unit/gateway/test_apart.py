@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpu_backend.gateway import placement
 from gpu_backend.gateway.admission import Account, admit
 from gpu_backend.gateway.entitlements import Quota, Rights, refuse_own_device, refuse_wish
 from gpu_backend.gateway.loads import DeviceLoad, Wanted
@@ -88,6 +90,54 @@ def test_what_is_withheld_for_now_is_waited_for() -> None:
     assert found.code is RefusalCode.POOL_FULL
 
 
+def test_all_are_of_one_kind() -> None:
+    loads = [device("a", 1), device("b"), replace(device("c"), kind="cpu")]
+    found = place(loads, "", 0, wanted(2))
+    assert isinstance(found, Refusal)
+    assert (found.code, found.message[-25:]) == (RefusalCode.POOL_FULL, "1 at most can be had now.")
+    loads.append(replace(device("d"), kind="cpu"))
+    assert sorted(nodes(place(loads, "", 0, wanted(2)))) == ["c", "d"]
+    assert sorted(nodes(place([device("a"), *loads[1:]], "", 0, wanted(2)))) == ["a", "b"], "GPUs before others"
+    mixed = place([device("a"), replace(device("c"), kind="cpu")], "", 0, wanted(2))
+    assert isinstance(mixed, Refusal)
+    assert mixed.message.endswith("this pool has no more than 1 that can serve.")
+
+
+def test_what_is_kept_is_of_one_kind() -> None:
+    loads = [device("a", 1), device("b", 1), replace(device("c"), kind="cpu"), replace(device("d", 1), kind="cpu")]
+    both, small = waiter("w", "ada", 2), waiter("v", "eve")
+    assert nodes(allot([both, small], loads)[small.name]) == ["c"]
+    assert isinstance(allot([both, small], loads[1:])[small.name], Refusal), "there is one GPU, and two others"
+
+
+def test_a_session_that_lost_its_place_does_not_wait_for_those_who_wait_for_what_is_beside_it() -> None:
+    held = Wanted(user="ada", anti_affinity="notebook-1")
+    loads = with_one_more([device("a"), device("b")], device("a"), held)
+    several, small = waiter("v", "eve", 2, since=1.0), waiter("u", "boss", since=2.0)
+    lost = replace(waiter("s", "ada"), has_lease=True, wish=Wish(anti_affinity="notebook-1"))
+    found = allot([several, small, lost], loads)
+    assert nodes(found[lost.name]) == ["b"]
+    assert isinstance(found[small.name], Refusal), "it is kept from all others"
+    assert isinstance(found[several.name], Refusal)
+    again = replace(lost, waiter="t", client_key="bob", user="bob")
+    assert isinstance(allot([several, lost, again], loads)[again.name], Refusal), "there is one for one"
+
+
+def test_so_many_are_counted_before_any_is_placed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What 64 cost that cannot be had now grows with the devices, and not with both."""
+    asked: list[int] = []
+    place_one = placement._place_one
+
+    def counted(devices: Sequence[DeviceLoad], *more: Any) -> DeviceLoad | Refusal:
+        asked.append(len(devices))
+        return place_one(devices, *more)
+
+    monkeypatch.setattr(placement, "_place_one", counted)
+    loads = [device(f"n{number}", int(number > 60)) for number in range(128)]
+    assert isinstance(place(loads, "", 0, wanted(64)), Refusal)
+    assert sum(asked) <= 2 * len(loads)
+
+
 def test_who_needs_one_does_not_pass_who_needs_two() -> None:
     loads = [device("a", 1), device("b"), device("c", 1, 9, 10 * GIB)]
     both, small = waiter("w", "ada", 2, 20 * GIB), waiter("v", "eve")
@@ -137,6 +187,15 @@ def test_what_is_no_such_wish_is_refused(changes: dict[str, object]) -> None:
     refusal = refuse_wish(replace_wish(**changes), Rights())
     assert refusal is not None
     assert refusal.code is RefusalCode.MALFORMED
+
+
+@pytest.mark.parametrize("label", ["exclusion", "affinity"])
+def test_what_keeps_apart_is_not_wanted_beside_each_other(label: str) -> None:
+    refusal = refuse_wish(replace_wish(**{label: "mine"}), Rights(whole_devices=9))
+    assert refusal is not None
+    assert refusal.message == (
+        f"Sessions that are asked for at once keep apart, so they cannot have the {label} 'mine' in common."
+    )
 
 
 LOADS = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 2)), min_size=1, max_size=5).map(

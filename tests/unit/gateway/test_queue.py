@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpu_backend.gateway.changes import Changes
+from gpu_backend.gateway.directory import Directory
 from gpu_backend.gateway.loads import DeviceLoad, Wanted
 from gpu_backend.gateway.placement import refuse_beside_own, with_one_more
 from gpu_backend.gateway.queue import PATIENCE_SECONDS, Name, Waiter, allot, expected_wait, in_order
+from gpu_backend.gateway.queueing import Line
 from gpu_backend.gateway.refusals import Refusal
 from gpu_backend.wire.wish import Wish
 
@@ -218,3 +222,18 @@ def test_who_cannot_fit_beside_their_own_changes_nothing_for_others(
 def _without_words(found: Mapping[Name, DeviceLoad | Refusal]) -> dict[Name, object]:
     """Return what each gets: words count the places as they were when the first was refused who needs the same."""
     return {name: one.code if isinstance(one, Refusal) else one for name, one in found.items()}
+
+
+def test_with_another_amount_of_memory_the_turn_is_kept_and_with_more_devices_it_is_not(tmp_path: Path) -> None:
+    records = Directory(tmp_path / "directory.sqlite")
+    line = Line(records, Changes(), list, list, lambda user: 1.0)
+    first = replace(waiter("w", memory=1), since=1.0, wish=Wish(anti_affinity="notebook-1", sessions=2))
+    line.hear(first)
+    assert line.anew(replace(first, since=2.0)).since == 2.0
+    assert first.name in line, "it asks for the same"
+    more = line.anew(replace(first, since=2.0, memory_bytes=2))
+    assert (first.name in line, more.since, more.memory_bytes) == (False, 1.0, 2)
+    line.hear(more)
+    assert line.anew(replace(more, since=3.0, wish=Wish())).since == 3.0
+    assert first.name not in line
+    records.close()

@@ -32,6 +32,8 @@ class Notebook:
         self.asked: list[Any] = first.asked if first is not None else []
         self.first = first
         self.held: list[Any] = first.held if first is not None else []
+        #: What was given back without having been begun with.
+        self.returned: list[Any] = []
 
     def open(self, label: str = "", may_wait: bool = True, sessions: int = 1) -> Any:
         self.asked.append(sessions if may_wait else self.granted or "beside")
@@ -42,13 +44,16 @@ class Notebook:
             other = Notebook(first=self)
             other.number = 1
             self.members = (self, other)
-        return SimpleNamespace(name=outcome, beside=("ticket",) if outcome == "set" else ())
+        self.granted = None
+        beside = ("ticket",) if outcome == "set" else ()
+        return SimpleNamespace(name=outcome, beside=beside, close=lambda release: self.returned.append(outcome))
 
     def begin(self, opened: Any) -> None:
         self.opened = opened
         self.held.append(opened.name)
 
     def part_with(self) -> None:
+        self.returned += [one.granted for one in self.members[1:] if one.granted is not None]
         self.members, self.wishes.apart = (), ""
 
     def give_up(self) -> None:
@@ -98,3 +103,37 @@ def test_without_all_there_is_none(outcomes: tuple[Any, ...], said: str) -> None
         together.open_all(client)
     assert str(raised.value) == said
     assert (client.held, client.members, client.wishes.apart) == ([], (), "")
+
+
+@pytest.mark.parametrize(
+    ("interrupted", "is_taken", "returned"),
+    [("set", True, ["ticket"]), ("set", False, ["set", "ticket"]), ("other", True, []), ("other", False, ["ticket"])],
+)
+def test_an_interrupt_leaves_no_ticket_with_nobody(
+    interrupted: str, is_taken: bool, returned: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Be it while one is taken over, or before."""
+    begin = Notebook.begin
+
+    def begun(self: Notebook, opened: Any) -> None:
+        if opened.name != interrupted or is_taken:
+            begin(self, opened)
+        if opened.name == interrupted:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Notebook, "begin", begun)
+    client = Notebook(NOT_TOGETHER, "set", "other")
+    with pytest.raises(KeyboardInterrupt):
+        together.open_all(client)
+    assert (client.held, client.members, client.returned) == ([], (), returned)
+
+
+def test_an_interrupt_leaves_no_session_of_all_with_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(self: Notebook, opened: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Notebook, "begin", interrupted)
+    client = Notebook("both")
+    with pytest.raises(KeyboardInterrupt):
+        together.open_all(client)
+    assert client.returned == ["both"]

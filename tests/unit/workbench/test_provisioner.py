@@ -7,6 +7,7 @@ import os
 import signal
 import stat
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -360,6 +361,15 @@ def test_a_wanted_end_is_no_news(provisioner: RemoteGpuProvisioner) -> None:
         return dict((await provisioner.pre_launch(env=environment()))["env"])
 
     assert PREVIOUS_END_VARIABLE not in asyncio.run(restart_now())
+
+
+def test_no_secret_is_handed_to_another_server(provisioner: RemoteGpuProvisioner, gateway: ScriptedGateway) -> None:
+    async def info() -> dict[str, Any]:
+        provisioner.ticket = msgspec.structs.replace(a_ticket("s1"), beside=(a_ticket("s2"),))
+        return await provisioner.get_provisioner_info()
+
+    assert a_ticket("s2").secret
+    assert a_ticket("s2").secret not in str(asyncio.run(info()))
 
 
 def test_another_server_takes_the_lease_over(provisioner: RemoteGpuProvisioner, gateway: ScriptedGateway) -> None:
