@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import select
 from collections import deque
+from time import monotonic
 from typing import Final
 
 from gpu_backend.transport.copying import Bytes
@@ -21,6 +23,8 @@ log = logging.getLogger("executor.channels")
 #: nobody has asked for, beyond which no more are read.
 _MOST_UNSENT: Final = 4
 MOST_UNASKED: Final = 4
+#: How often to look for room while pieces wait for some, seconds.
+_ROOM_SECONDS: Final = 1e-3
 
 _codec: Final[Codec[OnChannel]] = Codec(OnChannel)
 
@@ -34,6 +38,8 @@ class Channel:
         self.is_met = False
         #: Why it is of no use any more; "" while it is.
         self.lost = ""
+        #: When it was last of use (monotonic).
+        self.used_at = monotonic()
         #: Whether the poller tells of what comes.
         self.is_watched = False
         self._unsent: deque[list[Frame]] = deque()
@@ -73,12 +79,25 @@ class Channel:
         return len(self._arrived) >= MOST_UNASKED
 
     def has_news(self) -> bool:
-        """Tell whether something has come that would be read; the cheap question."""
-        return not self.lost and not self.is_full and (self.connected.has_read_ahead or self.connected.has_news())
+        """Tell whether something has come that would be read; the cheap question.
+
+        What was read already is none: it is a part of a message, or waits until another piece is taken.
+        """
+        return not self.lost and not self.is_full and self.connected.has_news()
 
     def doze(self) -> bool:
         """Say that this side is about to sleep; False if it should not."""
-        return self.is_full or (self.connected.doze() and not self.connected.has_read_ahead)
+        return self.is_full or self.connected.doze()
+
+    def most_sleep(self, seconds: float) -> float:
+        """Return how much of ``seconds`` to sleep before `push` is to be called: not everything tells of room."""
+        return min(self.connected.most_sleep(seconds), _ROOM_SECONDS if self._unsent else seconds)
+
+    @property
+    def awaited(self) -> int:
+        """What to have a poller look for, as a mask of its events: 0 for nothing."""
+        awaited = self.connected.awaited
+        return awaited & ~select.POLLIN if self.is_full else awaited
 
     def hear(self) -> None:
         """Take in what has come."""
@@ -103,10 +122,11 @@ class Channel:
     def is_there(self, number: int) -> bool:
         """Tell whether a piece has come, or is known never to come.
 
-        Those before it are nobody's any more: a notebook asks for pieces in the order of their numbers.
+        Those before it are nobody's any more: a notebook asks for pieces in the order of their numbers. In that order
+        they are sent, too: where a later one is there, this one never was.
         """
         self.pass_over(number - 1)
-        return number in self._arrived or bool(self.lost) or number < self._first
+        return bool(self._arrived) or bool(self.lost) or number < self._first
 
     def pass_over(self, number: int) -> None:
         """Let a piece go, and all before it, be they still to come: nobody will ask for them."""
@@ -126,11 +146,16 @@ class Channel:
         """
         piece = self._arrived.get(number)
         if piece is None:
-            raise ConnectionLost(self.lost or "the notebook asked for it too late")
+            raise ConnectionLost(self.lost or "it was never sent, or asked for too late")
         self.pass_over(number)
         if isinstance(piece, NoPiece):
             raise ConnectionLost(piece.reason)
         return piece
+
+    @property
+    def has_pieces(self) -> bool:
+        """Whether something has come that nobody has asked for."""
+        return bool(self._arrived)
 
     def lose(self, why: str) -> None:
         """Hang up; what has come can still be taken. Idempotent."""

@@ -22,7 +22,7 @@ from gpu_backend.transport.channel import is_silent
 from gpu_backend.transport.lost import ConnectionLost
 from gpu_backend.transport.message_socket import MessageSocket
 from gpu_backend.transport.reaching import Expected, reach_by
-from gpu_backend.wire.channels import Meet, NoPiece, TakeChannel
+from gpu_backend.wire.channels import MOST_NAME, Meet, NoPiece, TakeChannel
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.errors import NotCopied
 
@@ -35,8 +35,10 @@ _PROOF_SECONDS: Final = 10.0
 _COMING_SECONDS: Final = 12.0
 #: Channels at a time, connections that are being proved, and failures that are remembered.
 _MOST_CHANNELS: Final = 32
-#: How often to look whether the hosts of peers still answer, seconds.
-_SILENCE_LOOK_SECONDS: Final = 1.0
+#: How often to look whether the hosts of peers still answer, and for what can go, seconds.
+_TIDY_SECONDS: Final = 1.0
+#: Lost channels that are kept for pieces that they have brought.
+_MOST_LOST: Final = 4
 _LOST: Final = (
     "What was copied from one device to another has not come, and the array that it was for is not what it should be: "
     "{}. Run the cell again."
@@ -81,7 +83,7 @@ class Channels:
         if poll is not None:
             self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
             poll.register(self._bell, select.EPOLLIN)
-        self._silence_look_at = 0.0
+        self._tidy_at = 0.0
         #: Whether there are any, or may be soon: else nobody need look.
         self.is_used = False
 
@@ -134,8 +136,7 @@ class Channels:
 
     def _follow(self, channel: Channel) -> None:
         if len(self._unmet) + len(self._named) >= _MOST_CHANNELS:
-            gone = min(self._all(), key=lambda one: not one.lost)  # the eldest of those that are lost, else of all
-            self._forget(gone, "others came since")
+            self._forget(min(self._all(), key=lambda one: (not one.lost, one.used_at)), "others came since")
         self._unmet.append(channel)
 
     def _fail(self, name: str, why: str) -> None:
@@ -172,11 +173,19 @@ class Channels:
                 channel.push()
         for channel in tuple(self._unmet):
             self._settle(channel)
-        if (now := monotonic()) >= self._silence_look_at:
-            self._silence_look_at = now + _SILENCE_LOOK_SECONDS
-            for channel in self._all():
-                if not channel.lost and is_silent(channel.connected):
-                    channel.lose("its host does not answer")
+        if (now := monotonic()) >= self._tidy_at:
+            self._tidy_at = now + _TIDY_SECONDS
+            self._tidy()
+
+    def _tidy(self) -> None:
+        """Give up those whose hosts are silent, and let go of the memory of those that were lost."""
+        for channel in self._all():
+            if not channel.lost and is_silent(channel.connected):
+                channel.lose("its host does not answer")
+        lost = [one for one in self._named.values() if one.lost]
+        for channel in [one for one in lost if not one.has_pieces] + lost[:-_MOST_LOST]:
+            self._forget(channel, channel.lost)
+            self._fail(channel.name, channel.lost)
 
     def _note_reached(self, reached: _Reached) -> None:
         self._under_proof -= 1
@@ -188,14 +197,14 @@ class Channels:
         channel.send(Meet(reached.name))
 
     def _settle(self, channel: Channel) -> None:
-        """Know a channel by its name once both sides do, unless there is one of that name."""
-        if channel.is_met and channel.name in self._named:
-            channel.lose("there is one of that name")
+        """Know a channel by its name once both sides do, unless there is one, or nobody waits for it any more."""
+        if channel.is_met and (channel.name in self._named or channel.name in self._failed):
+            channel.lose("there is one of that name, or was")
+        elif channel.lost and channel.name:
+            self._fail(channel.name, channel.lost)
         if channel.lost or channel.is_met:
             self._unmet.remove(channel)
-        if channel.lost and not channel.is_met:
-            self._fail(channel.name, channel.lost)
-        elif not channel.lost and channel.is_met:
+        if not channel.lost and channel.is_met:
             self._named[channel.name] = channel
 
     # --- sleep --------------------------------------------------------------------------------------------------------
@@ -210,20 +219,19 @@ class Channels:
 
     def _watch(self, channel: Channel) -> None:
         """Have the poller tell of a channel that would be read; of another it would for ever, once that ended."""
-        descriptor, poll = channel.fileno(), self._poll
+        descriptor, poll, awaited = channel.fileno(), self._poll, channel.awaited
         assert poll is not None
-        if channel.is_full:
-            if channel.is_watched:
-                poll.unregister(descriptor)
+        if channel.is_watched and awaited:
+            poll.modify(descriptor, awaited)
+        elif awaited:
+            poll.register(descriptor, awaited)
         elif channel.is_watched:
-            poll.modify(descriptor, channel.connected.awaited)
-        else:
-            poll.register(descriptor, channel.connected.awaited)
-        channel.is_watched = not channel.is_full
+            poll.unregister(descriptor)
+        channel.is_watched = bool(awaited)
 
     def most_sleep(self, seconds: float) -> float:
         """Return how much of ``seconds`` to sleep before `look` is to be called."""
-        return min([one.connected.most_sleep(seconds) for one in self._all() if not one.lost], default=seconds)
+        return min([one.most_sleep(seconds) for one in self._all() if not one.lost], default=seconds)
 
     def doze(self) -> bool:
         """Say that this side is about to sleep; False if it should not."""
@@ -249,11 +257,15 @@ class Channels:
         """
         found = self._named.get(name)
         if found is not None or not is_coming:
+            self._due.pop(name, None)
             return "it is not there" if found is None else found.lost
-        due = self._due.setdefault(name, monotonic() + _COMING_SECONDS)
-        if name not in self._failed and monotonic() < due:
-            raise Awaits(lambda: name in self._named or name in self._failed or monotonic() >= due)
-        return self._failed.get(name, "the other side was not heard in time")
+        if name not in self._failed and 0 < len(name) <= MOST_NAME:
+            due = self._due.setdefault(name, monotonic() + _COMING_SECONDS)
+            if monotonic() < due:
+                raise Awaits(lambda: name in self._named or name in self._failed or monotonic() >= due)
+            self._fail(name, "the other side was not heard in time")
+        self._due.pop(name, None)
+        return self._failed.get(name, "no channel has that name")
 
     def to(self, name: str) -> Channel | None:
         """Return a channel by which another piece can be sent; None if it was lost.
@@ -268,6 +280,7 @@ class Channels:
             return None
         if not channel.has_room:
             raise Awaits(lambda: channel.has_room or bool(channel.lost))
+        channel.used_at = monotonic()
         return channel
 
     def give_up(self, name: object, number: object, reason: str) -> None:
@@ -294,7 +307,8 @@ class Channels:
         """
         channel = self._named.get(name)
         if channel is None:
-            raise NotCopied(_LOST.format("there is no way to its executor any more"))
+            raise NotCopied(_LOST.format(self._failed.get(name, "there is no way to its executor any more")))
+        channel.used_at = monotonic()
         if not channel.is_there(number):
             raise Awaits(lambda: channel.is_there(number))
         try:

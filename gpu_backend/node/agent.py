@@ -96,6 +96,7 @@ class Agent:
             self._link.close()
             self._context.destroy(linger=0)
             self._sharing.close()
+            self._dialing.close()
 
     def stop(self) -> None:
         """End the agent and nothing else."""

@@ -38,15 +38,21 @@ class Dialing:
 
     async def dial(self, order: DialChannel) -> None:
         """Open a connection and hand it over; that nobody could be reached is handed on as well."""
-        if self._under_way[order.session] >= _MOST_OF_ONE:
-            self._hand_over(order, "its node opens enough connections for it now")
-            return
+        try:
+            if self._under_way[order.session] >= _MOST_OF_ONE:
+                self._hand_over(order, "its node opens enough connections for it now")
+            else:
+                await self._open(order)
+        except Exception as error:  # whatever there is too little of, it ends no agent
+            log.warning("a connection for an executor cannot be handed over: %s", error)
+
+    async def _open(self, order: DialChannel) -> None:
         self._under_way[order.session] += 1
         try:
             connected = await asyncio.get_running_loop().run_in_executor(
                 self._threads, connect, order.endpoints, _CONNECT_SECONDS
             )
-        except Exception as error:  # what a node says of its executors may be anything, and ends no agent
+        except Exception as error:  # what a node says of its executors may be anything
             told = printable(str(error), _MOST_TOLD)
             log.info("an executor cannot be reached: %s", told)
             self._hand_over(order, told)
@@ -57,6 +63,10 @@ class Dialing:
             self._under_way[order.session] -= 1
             if not self._under_way[order.session]:
                 del self._under_way[order.session]
+
+    def close(self) -> None:
+        """Open no more; what is being opened is not waited for."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _hand_over(self, order: DialChannel, failure: str, connected: socket.socket | None = None) -> None:
         executor = self._find(order.session, order.epoch)  # which may have ended meanwhile

@@ -25,5 +25,9 @@ def channel(stream: Stream, frames: SharedFrames | None = None) -> MessageSocket
 
 def is_silent(connected: MessageSocket) -> bool:
     """Tell whether the peer's host has not answered for long although it should have; never of one of this host."""
-    with socket.socket(fileno=os.dup(connected.fileno())) as shown:
+    try:
+        shown = socket.socket(fileno=os.dup(connected.fileno()))
+    except OSError:  # no descriptor is left to look by
+        return False
+    with shown:
         return shown.family != socket.AF_UNIX and tls.is_silent(shown)

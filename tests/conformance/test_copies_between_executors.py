@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from gpu_backend.wire.errors import NotCopied, OpCancelled
 from gpu_backend.wire.messages import Op
 from gpu_backend.wire.values import Ref
 from kernelproxy.calls import interruption, transfer
+from kernelproxy.calls.array_core import window_of_bytes
 from kernelproxy.calls.channels import Channels
 from kernelproxy.client import Client, current
 from tests.conformance.asked_of_views import REMOTE as cp
@@ -190,3 +192,64 @@ def test_copied_arrays_stay_their_own(executor: InProcess) -> None:
         here.get()
     there.get()
     assert there._ref.handle in executor.stream.heap.ownership.alone
+
+
+@pytest.mark.parametrize("where", ["sending", "flushing"])
+def test_an_interrupt_in_the_midst_of_a_copy_leaves_nothing_in_the_way(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = _unknown(4 * transfer.CHUNK_BYTES)
+    pipeline = current().pipeline
+    with cp.cuda.Device(1):
+        here = cp.asarray(_on_the_first(lambda: _unknown(1000)))
+        large = cp.empty_like(there)
+        for _ in range(6):
+            with monkeypatch.context() as patch:
+                if where == "flushing":
+                    patch.setattr(type(pipeline), "flush", _interrupt)
+                else:
+                    patch.setattr("kernelproxy.calls.channels.window_of_bytes", _second_is_interrupted())
+                with pytest.raises(KeyboardInterrupt):
+                    large[...] = there
+            pipeline.flush()
+        here[...] = _on_the_first(lambda: _unknown(1000) + 1)
+        assert here.get().tolist() == [2.0] * 1000
+
+
+def _interrupt(*of: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _second_is_interrupted() -> Any:
+    called: list[int] = []
+
+    def window(array: Any, offset: int, length: int) -> Any:
+        called.append(offset)
+        if len(called) == 2:
+            raise KeyboardInterrupt
+        return window_of_bytes(array, offset, length)
+
+    return window
+
+
+def test_where_there_is_none_one_is_asked_for_ever_more_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, asked = [1000.0], []
+    members = current().members
+    channels = Channels(members[0])
+    monkeypatch.setattr("kernelproxy.calls.channels.monotonic", lambda: now[0])
+    monkeypatch.setattr("kernelproxy.calls.channels._opened", lambda *of: asked.append(now[0]) or "")
+    for _ in range(3000):
+        assert channels.name(members[0], members[1]) == ""
+        now[0] += 1.0
+    pauses = [round(two - one) for one, two in pairwise(asked)]
+    assert pauses[:7] == [30, 60, 120, 240, 480, 600, 600]
+
+
+def test_a_child_of_a_process_has_locks_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    channels = Channels(current())
+    held = channels.turn
+    held.acquire()
+    assert channels.of_this_process().turn is held
+    monkeypatch.setattr("os.getpid", lambda: -1)
+    assert not channels.of_this_process().turn.locked()
+    held.release()

@@ -18,6 +18,7 @@ from gpu_backend.executor.channels import Awaits, Channels
 from gpu_backend.node.certificate import make_certificate
 from gpu_backend.transport import local, tls
 from gpu_backend.transport.entrance import Entrance, LocalDoor
+from gpu_backend.transport.framing import head
 from gpu_backend.transport.message_socket import MessageSocket
 from gpu_backend.transport.secret_proof import channel_secret
 from gpu_backend.wire.channels import Meet, Met, NoPiece, Piece, TakeChannel
@@ -340,9 +341,96 @@ def test_a_host_that_does_not_answer_is_given_up(sides: tuple[Side, Side], monke
     try:
         met(ways, sides)
         monkeypatch.setattr(tls, "is_silent", lambda connected: True)
-        b.channels._silence_look_at = 0.0
+        b.channels._tidy_at = 0.0
         b.step()
-        assert b.channels._named[NAME].lost == "its host does not answer"
+        assert b.channels._all() == ()
+        with pytest.raises(NotCopied, match="its host does not answer"):
+            b.channels.taken(NAME, 1)
+    finally:
+        ways.close()
+
+
+def test_half_a_message_is_no_news(ways: Ways, sides: tuple[Side, Side]) -> None:
+    """Else who waits for the rest of it would not sleep."""
+    met(ways, sides)
+    a, b = sides
+    there = b.channels._named[NAME]
+    message = encode(Piece(1), [bytes(1 << 20)])
+    stream = a.channels._named[NAME].connected._stream
+    part = head(message, [None, None]) + bytes(message[0]) + bytes(1000)
+    assert stream.send(part) == len(part)
+    until(lambda: there.connected.has_read_ahead, b)
+    until(lambda: not there.connected.has_news(), b)
+    assert not b.channels.has_news()
+    assert b.channels.doze()
+
+
+def test_what_was_never_sent_is_told_once_a_later_piece_is_there(ways: Ways, sides: tuple[Side, Side]) -> None:
+    met(ways, sides)
+    a, b = sides
+    with pytest.raises(Awaits) as lacking:
+        b.channels.taken(NAME, 1)
+    sent(a, 2, b"later")
+    until(lacking.value.has_come, a, b)
+    with pytest.raises(NotCopied, match="never sent"):
+        b.channels.taken(NAME, 1)
+    assert bytes(b.channels.taken(NAME, 2)) == b"later"
+
+
+def test_a_full_channel_that_has_something_to_send_is_woken_for_room(sides: tuple[Side, Side]) -> None:
+    ways = Ways("tls")
+    try:
+        met(ways, sides)
+        a, b = sides
+        for number in range(1, 6):
+            sent(a, number, b"x")
+        until(lambda: b.channels._named[NAME].is_full, a, b)
+        for number in range(101, 104):
+            sent(b, number, bytes(4 << 20))
+        b.channels.push()
+        assert b.channels._named[NAME].is_watched
+        until(lambda: not b.channels._named[NAME]._unsent, a, b)
+    finally:
+        ways.close()
+
+
+def test_a_lost_channel_goes_when_what_it_brought_is_taken(ways: Ways, sides: tuple[Side, Side]) -> None:
+    met(ways, sides)
+    a, b = sides
+    sent(a, 1, b"last")
+    until(lambda: b.channels._named[NAME].is_there(1), a, b)
+    b.channels._named[NAME].lose("a cable was pulled")
+    b.channels._tidy()
+    assert bytes(b.channels.taken(NAME, 1)) == b"last"
+    b.channels._tidy()
+    assert NAME not in b.channels._named
+    with pytest.raises(NotCopied, match="a cable was pulled"):
+        b.channels.taken(NAME, 2)
+
+
+def test_what_comes_when_nobody_waits_for_it_any_more_is_hung_up_on(ways: Ways, sides: tuple[Side, Side]) -> None:
+    a, b = sides
+    b.channels._fail(NAME, "the other side was not heard in time")
+    near, far = ways.channel()
+    a.channels.admit(far)
+    b.channels._under_proof += 1
+    b.channels._reached.put(module._Reached(NAME, near))
+    until(lambda: NAME in a.channels._named and bool(a.channels._named[NAME].lost), a, b)
+    assert b.channels._all() == ()
+
+
+def test_no_descriptor_to_look_by_is_no_silence(sides: tuple[Side, Side], monkeypatch: pytest.MonkeyPatch) -> None:
+    ways = Ways("tls")
+    try:
+        met(ways, sides)
+        _, b = sides
+
+        def dup(descriptor: int) -> int:
+            raise OSError(24, "Too many open files")
+
+        monkeypatch.setattr(os, "dup", dup)
+        b.channels._tidy()
+        assert not b.channels._named[NAME].lost
     finally:
         ways.close()
 

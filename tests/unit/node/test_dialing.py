@@ -33,7 +33,9 @@ class Handed:
 
 
 def dialed(order: DialChannel, executor: Any) -> None:
-    asyncio.run(Dialing(lambda session, epoch: executor).dial(order))
+    dialing = Dialing(lambda session, epoch: executor)
+    asyncio.run(dialing.dial(order))
+    dialing.close()
 
 
 def order(*endpoints: str) -> DialChannel:
@@ -99,3 +101,11 @@ def test_so_many_are_opened_at_a_time_for_one_session(monkeypatch: pytest.Monkey
 
     asyncio.run(both())
     assert [one.failure for one in executor.orders] == ["its node opens enough connections for it now", "at last"]
+
+
+def test_who_cannot_be_given_it_ends_no_agent() -> None:
+    class Full(Handed):
+        def hand_over(self, order: TakeChannel, connected: socket.socket | None) -> None:
+            raise OSError(24, "Too many open files")
+
+    dialed(order("tls://127.0.0.1:1"), Full())
