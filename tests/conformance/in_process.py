@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import socket
 import warnings
 from collections.abc import Callable, Collection, Iterator
@@ -179,7 +180,7 @@ def _notebook_on_two_apart(kernels: Path) -> Iterator[InProcess]:
     try:
         for client, executor in zip((head, other), executors, strict=True):
             client.adopt(_session(device, executor, JoinedPipeline, 1))
-            client.session.ticket = SimpleNamespace(session=f"device-{client.number}", epoch=1)
+            client.session.ticket = SimpleNamespace(session=secrets.token_hex(8), epoch=1)
             client.session.open_channel = lambda to, name: executors[0].reach(executors[1], name)
         executors[0].device = device
         yield executors[0]
