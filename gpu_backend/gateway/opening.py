@@ -268,9 +268,8 @@ class Opening:
         if len(spot.places) != count:
             raise RuntimeError(f"{len(spot.places)} places were found for {count} sessions")
         left = self._left_bytes(asker) // (message.wish.devices * count)
-        names = sorted(
-            secrets.token_hex(8) for _ in range(count)
-        )  # of one moment: by their names it is told who is first
+        # All are of one moment: by their names it is told who is first.
+        names = sorted(secrets.token_hex(8) for _ in range(count))
         for one, session in zip(spot.places, names, strict=True):
             admitted = ev.SessionAdmitted(
                 session=session, user=asker.user.name, client_key=asker.key, label=waiter.label,

@@ -73,6 +73,6 @@ class Dialing:
         if executor is None:
             return
         if connected is None:
-            executor.hand_over(TakeChannel(order.channel, failure=failure or "it was not said why"), None)
+            executor.hand_over(TakeChannel(order.channel, failure=failure), None)
         else:
             executor.hand_over(TakeChannel(order.channel, order.secret, order.certificate), connected)

@@ -78,10 +78,7 @@ def reach_local(endpoint: str, expected: Expected, timeout_seconds: float) -> Me
         If the other side does not know the secret, or says that we do not.
     """
     deadline = monotonic() + timeout_seconds
-    try:
-        connected = local.connect(endpoint, timeout_seconds)
-    except OSError as error:
-        raise _not_reached(endpoint, error) from None
+    connected = _connected_here(endpoint, timeout_seconds)
     try:
         stream, frames = _joined(connected, expected, deadline)
         return MessageSocket(stream, MessageReader(stream, frames))
@@ -101,12 +98,7 @@ def connect(endpoints: Sequence[str], timeout_seconds: float) -> socket.socket:
     usable = [one for one in endpoints if local.is_here(one) or one.startswith(TLS_SCHEME)]
     if not usable:
         raise NotReached("it has no endpoint for other hosts")
-    if not local.is_here(usable[0]):
-        return _connected(usable[0], timeout_seconds)
-    try:
-        return local.connect(usable[0], timeout_seconds)
-    except OSError as error:
-        raise _not_reached(usable[0], error) from None
+    return (_connected_here if local.is_here(usable[0]) else _connected)(usable[0], timeout_seconds)
 
 
 def reach_by(connected: socket.socket, expected: Expected, timeout_seconds: float) -> MessageSocket:
@@ -171,6 +163,13 @@ def _reach_lane(endpoint: str, expected: Expected, name: bytes, is_sending: bool
     except BaseException:  # whatever it is, nothing may stay open
         connected.close()
         raise
+
+
+def _connected_here(endpoint: str, timeout_seconds: float) -> socket.socket:
+    try:
+        return local.connect(endpoint, timeout_seconds)
+    except OSError as error:
+        raise _not_reached(endpoint, error) from None
 
 
 def _connected(endpoint: str, timeout_seconds: float) -> socket.socket:

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from gpu_backend.pool import commands
-from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState
 from tests.faults.machines import Machine, machine
-from tests.integration.notebook_pool import cpu_pool, sessions, wait_until
+from tests.integration.notebook_pool import sessions, wait_until
+from tests.integration.test_devices_of_two_nodes import pool
 from tests.integration.test_several_devices import run
-from tests.spare_ports import spare_ports
+
+__all__ = ["pool"]
 
 ROOT = Path(__file__).parents[2]
 #: Has every process that starts with it take this host for another one: what is near is far then.
@@ -24,16 +25,6 @@ local.here = lambda: ""
 """
 
 pytestmark = pytest.mark.timeout(240)
-
-
-@pytest.fixture(scope="module")
-def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PoolState]:
-    ports = spare_ports(2)
-    heard = PoolSettings(
-        devices="cpu", listen_host="127.0.0.1", listen_port=ports[0], nodes_host="127.0.0.1", nodes_port=ports[1]
-    )
-    with cpu_pool(tmp_path_factory.mktemp("head"), heard) as own:
-        yield own
 
 
 @pytest.fixture(scope="module", params=["one host", "two hosts"])

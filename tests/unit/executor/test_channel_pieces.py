@@ -118,14 +118,19 @@ def test_small_pieces_beyond_those_that_are_held_are_read_as_soon_as_there_is_ro
         until(partial(b.channels._named[NAME].is_there, number + 1) if number < 8 else lambda: True, a, b)
 
 
+def fill(a: Side, b: Side) -> None:
+    """Send more than is read unasked."""
+    for number in range(1, 6):
+        sent(a, number, b"x")
+    until(lambda: b.channels._named[NAME].is_full, a, b)
+
+
 def test_a_full_channel_whose_peer_is_gone_keeps_nobody_awake(sides: tuple[Side, Side]) -> None:
     ways = Ways("socket")
     try:
         met(ways, sides)
         a, b = sides
-        for number in range(1, 6):
-            sent(a, number, b"x")
-        until(lambda: b.channels._named[NAME].is_full, a, b)
+        fill(a, b)
         a.channels.close()
         b.step()
         b.channels.push()
@@ -167,9 +172,7 @@ def test_a_full_channel_that_has_something_to_send_is_woken_for_room(sides: tupl
     try:
         met(ways, sides)
         a, b = sides
-        for number in range(1, 6):
-            sent(a, number, b"x")
-        until(lambda: b.channels._named[NAME].is_full, a, b)
+        fill(a, b)
         for number in range(101, 104):
             sent(b, number, bytes(4 << 20))
         b.channels.push()
