@@ -27,6 +27,7 @@ _VARIABLE = "GPU_WORKBENCH_BUILD_CORE"
 _CORES = {
     "kernelproxy/csrc/core.c": "kernelproxy/_core",
     "gpu_backend/executor/program/csrc/recurring.c": "gpu_backend/executor/program/_recurring",
+    "gpu_backend/transport/csrc/copying.c": "gpu_backend/transport/_copying",
     "gpu_backend/transport/csrc/waiting.c": "gpu_backend/transport/_waiting",
     "gpu_backend/transport/csrc/whole.c": "gpu_backend/transport/_whole",
 }
@@ -81,7 +82,7 @@ def _compile_cores(root: Path) -> tuple[str, list[str]]:
     """Compile what is written in C, all or nothing; return what was in the way, "" if nothing, and what was made."""
     compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
     include = sysconfig.get_path("include")
-    flags = ["-O2", "-DNDEBUG", "-fPIC", "-shared", f"-I{include}"]
+    flags = ["-O2", "-DNDEBUG", "-fPIC", "-shared", "-pthread", f"-I{include}"]
     made = {f"{core}{_SUFFIX}": root / f"{core}{_SUFFIX}.{os.getpid()}" for core in _CORES.values()}
     try:
         for source, fresh in zip(_CORES, made.values(), strict=True):

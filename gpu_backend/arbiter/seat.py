@@ -167,7 +167,10 @@ class Seat:
         if reports is not None and not reports.is_possible:
             return counted, "What it reported of itself cannot be: its executor is not to be trusted any more."
         is_judged = others_want and look.seconds <= _LONGEST_LOOK
-        return counted, self._conduct.offence(look) if is_judged else ""
+        offence = self._conduct.offence(look) if is_judged else ""
+        if offence:
+            log.error("what was seen of %s last: %s", self.key, look)
+        return counted, offence
 
     def end(self, reason: str) -> None:
         """End the executor, and leave word of why."""

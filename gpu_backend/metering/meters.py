@@ -46,6 +46,9 @@ class Meter(Protocol):
     def seen(self, pid: int) -> float | None:
         """Return for how long the device has worked for the process, seconds since some time; None if unknown."""
 
+    def as_of(self, now_ns: int) -> int:
+        """Return from when the newest is that is seen, of the host's monotonic clock; at ``now_ns`` at the latest."""
+
     def close(self) -> None:
         """See no more."""
 
@@ -61,6 +64,10 @@ class NoMeter:
     def seen(self, pid: int) -> float | None:
         """Return None."""
         return None
+
+    def as_of(self, now_ns: int) -> int:
+        """Return now."""
+        return now_ns
 
     def close(self) -> None:
         """Do nothing."""
@@ -139,6 +146,10 @@ class ProcessorMeter:
             del self._families[pid]
             return None
         return own + self._families[pid].seconds(self._list, now)
+
+    def as_of(self, now_ns: int) -> int:
+        """Return now: the system counts as it goes."""
+        return now_ns
 
     def _search(self) -> None:
         """Look for what executors have started: the dearer that is, the more seldom."""

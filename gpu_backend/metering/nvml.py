@@ -6,7 +6,7 @@ import ctypes
 import logging
 import os
 import threading
-from time import monotonic
+from time import monotonic, monotonic_ns, time
 from typing import Any
 
 __all__ = ["Nvml", "NvmlMeter"]
@@ -20,8 +20,11 @@ _MOST_ROWS = 256
 _ASK_SECONDS = 0.1
 #: Nobody having asked for so long, seconds, nobody is watched.
 _WATCHED_SECONDS = 3.0
-#: A gap between two samples that is longer than this, seconds, was a gap in asking.
-_LONGEST_SAMPLE = 1.0
+#: A sample is of so long, and a gap between two that is longer than the next, seconds, was a gap in asking: of what was
+#: between nothing is known.
+_SAMPLE, _LONGEST_SAMPLE = 0.2, 1.0
+#: A sample that is older than this, seconds, or from the future, has another clock than this host's.
+_OLDEST = 60.0
 
 
 class _Sample(ctypes.Structure):
@@ -95,7 +98,7 @@ class NvmlMeter:
     nothing there is no sample.
     """
 
-    #: The period, what asking adds, and that a sample counts for all of the period before it.
+    #: The period, what asking adds where the driver is not held up, and that a sample counts for all of its period.
     lag, part, is_rough, most_burnt = 0.45, 1.0, True, 0.25
 
     def __init__(self, nvml: Nvml) -> None:
@@ -103,6 +106,7 @@ class NvmlMeter:
         self._nvml = nvml
         self._seen: dict[int, float] = {}
         self._since = 0
+        self._as_of_ns = monotonic_ns()
         self._asked = -_WATCHED_SECONDS
         self._is_closed = False
         self._wake = threading.Event()
@@ -114,6 +118,10 @@ class NvmlMeter:
         self._asked = monotonic()
         self._wake.set()
         return None if self.problem else self._seen.get(pid, 0.0)
+
+    def as_of(self, now_ns: int) -> int:
+        """Return when the newest sample was taken: the driver answers late while it makes a context, or pins memory."""
+        return min(now_ns, self._as_of_ns)
 
     def close(self) -> None:
         """Ask no more."""
@@ -140,11 +148,14 @@ class NvmlMeter:
             return
         latest = max(stamp for _, stamp, _ in samples)
         seconds = (latest - self._since) / 1e6
+        lasted = seconds if seconds <= _LONGEST_SAMPLE else _SAMPLE
         if self._since and seconds > 0:
             for pid, _, busy in samples:
                 leader = _leader(pid)
-                self._seen[leader] = self._seen.get(leader, 0.0) + min(seconds, _LONGEST_SAMPLE) * busy / 100
+                self._seen[leader] = self._seen.get(leader, 0.0) + lasted * busy / 100
         self._since = max(self._since, latest)
+        age = time() - latest / 1e6
+        self._as_of_ns = monotonic_ns() - (int(age * 1e9) if 0 <= age < _OLDEST else 0)
 
 
 def _leader(pid: int) -> int:

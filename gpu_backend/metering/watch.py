@@ -67,8 +67,8 @@ class Watch:
         has_progress = ops_done != self._ops
         if self.reported or is_claiming or has_progress:  # not an open gate alone: nobody need have passed it
             self._active_at = now_ns
-        if self._meter.is_rough and now_ns - self._active_at < self._lag_ns:
-            new = None
+        if self._meter.is_rough and self._meter.as_of(now_ns) - self._active_at < self._lag_ns:
+            new = None  # it may be of then, whenever it is heard
         is_free = self._has_lane and has_progress
         look = Look(
             seconds=seconds, seen=new, seen_part=self._meter.part,

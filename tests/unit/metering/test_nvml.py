@@ -1,13 +1,20 @@
-"""What is not seen from outside is said once, and metering goes on by what executors report."""
+"""What the driver says of who uses a GPU: what its samples count for, of when they are, and where there are none."""
 
 from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterator
+from time import monotonic_ns, time
+from typing import cast
 
 import pytest
 
 from gpu_backend.metering.meters import meter_of
+from gpu_backend.metering.nvml import Nvml, NvmlMeter
+from gpu_backend.metering.watch import Watch
+
+SECOND_NS = 1_000_000_000
 
 
 def test_an_instance_of_a_gpu_is_used_unseen_and_that_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -19,3 +26,55 @@ def test_an_instance_of_a_gpu_is_used_unseen_and_that_is_said_once(caplog: pytes
         f"what executors say that they use is not seen from outside: {meter.problem}"
     ]
     meter.close()
+
+
+class PlayedNvml:
+    """Says what a test has it say, and is asked by nobody else."""
+
+    def samples(self, since: int) -> tuple[int, list[tuple[int, int, int]]]:
+        return 0, []
+
+
+@pytest.fixture
+def meter() -> Iterator[NvmlMeter]:
+    meter = NvmlMeter(cast("Nvml", PlayedNvml()))
+    yield meter
+    meter.close()
+
+
+def sampled(meter: NvmlMeter, busy: int, ago: float) -> None:
+    """Have the driver say now that this process was ``busy``, per cent, so many seconds ago."""
+    meter._take_in(0, [(os.getsid(0), int((time() - ago) * 1e6), busy)])
+
+
+def test_a_sample_counts_for_the_time_since_the_one_before(meter: NvmlMeter) -> None:
+    for ago in (0.9, 0.7, 0.5):
+        sampled(meter, 50, ago)
+    assert meter.seen(os.getsid(0)) == pytest.approx(0.2, rel=1e-3)
+
+
+def test_a_sample_behind_a_gap_in_asking_counts_for_no_more_than_its_own_time(meter: NvmlMeter) -> None:
+    sampled(meter, 100, 30.0)
+    sampled(meter, 100, 0.1)
+    assert meter.seen(os.getsid(0)) == pytest.approx(0.2)
+
+
+def test_it_is_known_of_when_a_sample_is_that_came_late(meter: NvmlMeter) -> None:
+    now_ns = monotonic_ns()
+    sampled(meter, 100, 1.5)
+    assert now_ns - meter.as_of(now_ns) == pytest.approx(1.5e9, abs=0.5e9)
+    sampled(meter, 100, -3.0)  # of another clock
+    assert now_ns - meter.as_of(now_ns) <= 0
+    assert meter.as_of(now_ns) == now_ns, "never later than it is asked for"
+
+
+@pytest.mark.parametrize(("ago", "is_told"), [(0.0, True), (0.9, False)])
+def test_what_is_heard_late_of_who_worked_then_is_no_evidence(meter: NvmlMeter, ago: float, is_told: bool) -> None:
+    """The driver answers late while somebody makes a context: who is idle by now was not when the sample was taken."""
+    pid, now_ns = os.getsid(0), monotonic_ns()
+    sampled(meter, 0, ago=2.0)
+    watch = Watch(meter, pid, now_ns - 2 * SECOND_NS)
+    watch.look(now_ns - SECOND_NS, is_claiming=True, ops_done=3, other_ns=0)
+    sampled(meter, 100, ago)
+    look = watch.look(now_ns, is_claiming=False, ops_done=3, other_ns=0)
+    assert look.seen == (pytest.approx(0.2) if is_told else None)

@@ -6,21 +6,29 @@ import mmap
 import re
 import subprocess
 import sys
-import threading
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gpu_backend.transport import copying
-from gpu_backend.transport.copying import address_of, copy, fault_in
+from gpu_backend.transport.copying import Bytes, address_of, copy, fault_in
 
 
 @pytest.fixture(params=[False, True], ids=["alone", "with others"])
 def has_others(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     monkeypatch.setattr(copying, "has_spare", lambda: request.param)
     return bool(request.param)
+
+
+@pytest.fixture(scope="module")
+def compiled() -> None:
+    if copying._compiled is None:
+        pytest.skip("nothing is compiled here")
 
 
 @pytest.mark.parametrize("size", [1, 4096, 1 << 20, (1 << 20) + 1, (4 << 20) - 1, 4 << 20, 5_000_000])
@@ -60,7 +68,7 @@ def test_pages_are_there_before_anything_is_copied(has_others: bool, megabytes: 
     memory = np.frombuffer(mmap.mmap(-1, megabytes * MEGABYTE), np.uint8)
     assert resident_bytes(address_of(memory)) == 0
     fault_in(memory)
-    assert resident_bytes(address_of(memory)) == (most * MEGABYTE if has_others else 0)
+    assert resident_bytes(address_of(memory)) == (most * MEGABYTE if has_others and copying._compiled else 0)
 
 
 def test_an_address_is_where_memory_begins() -> None:
@@ -68,48 +76,81 @@ def test_an_address_is_where_memory_begins() -> None:
     assert address_of(memory[3:]) == address_of(memory) + 3 == memory.ctypes.data + 3
 
 
-def test_an_interrupt_is_heard_when_nobody_copies_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The memory is the user's own again then."""
+@pytest.mark.usefixtures("compiled")
+def test_who_copies_while_others_are_helped_copies_alone() -> None:
+    """Each gets what is theirs, however many copy at a time."""
+    sources = [np.random.default_rng(one).integers(0, 256, (2 << 20) + one, np.uint8) for one in range(6)]
+
+    def copied(source: Bytes) -> bool:
+        intos = [np.zeros_like(source) for _ in range(20)]
+        for into in intos:
+            copying._compiled.copy(into, source, 4)
+        return all(np.array_equal(into, source) for into in intos)
+
+    with ThreadPoolExecutor(len(sources)) as threads:
+        assert all(threads.map(copied, sources))
+
+
+@pytest.mark.usefixtures("compiled")
+@given(
+    st.integers(0, 3 << 20),
+    st.integers(-1, 12),
+    st.integers(0, 200),
+)
+@settings(max_examples=60, deadline=None)
+def test_every_byte_by_any_number_of_processors(size: int, workers: int, offset: int) -> None:
+    source = np.random.default_rng(size).integers(0, 256, size + offset, np.uint8)[offset:]
+    into = np.full(size + 2, 77, np.uint8)
+    copying._compiled.copy(into[1:-1], source, workers)
+    assert np.array_equal(into[1:-1], source)
+    assert (into[0], into[-1]) == (77, 77)
+
+
+@pytest.mark.usefixtures("compiled")
+def test_what_does_not_fit_is_refused_and_nothing_is_copied() -> None:
+    into = np.zeros(7, np.uint8)
+    with pytest.raises(ValueError, match="as long as where it goes"):
+        copying._compiled.copy(into, np.ones(8, np.uint8), 4)
+    into.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        copying._compiled.copy(into, np.ones(7, np.uint8), 4)
+    assert not into.any()
+
+
+def test_one_copies_where_nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copying, "has_spare", lambda: True)
+    monkeypatch.setattr(copying, "_compiled", None)
     into, source = np.zeros(4 * MEGABYTE, np.uint8), np.ones(4 * MEGABYTE, np.uint8)
-    help_, jobs, may_help, interrupts = copying._Job.help, copying._jobs(), threading.Event(), 3
-
-    def late(job: copying._Job) -> None:
-        assert may_help.wait(90)
-        help_(job)
-
-    class Interrupted:
-        """Hands a job to a helper, and is struck then, some times."""
-
-        def put(self, job: copying._Job) -> None:
-            nonlocal interrupts
-            jobs.put(job)
-            if interrupts:
-                interrupts -= 1
-                raise KeyboardInterrupt
-            may_help.set()
-
-    monkeypatch.setattr(copying._Job, "help", late)
-    monkeypatch.setattr(copying, "_jobs", Interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        copy(into, source)
-    assert interrupts == 0
-    np.testing.assert_array_equal(into, source)
+    copy(into, source)
+    assert into.all()
+    fault_in(into)
+    assert into.all()
 
 
 _FORKING = """
 import os
+import threading
 import numpy as np
 from gpu_backend.transport import copying
 copying.has_spare = lambda: True
 source, into = np.arange(4 << 20).astype(np.uint8), np.zeros(4 << 20, np.uint8)
 copying.copy(into, source)
-child = os.fork()
-into[:] = 0
-copying.copy(into, source)
-assert np.array_equal(into, source)
-if child:
+others = np.zeros(4 << 20, np.uint8)
+is_over = threading.Event()
+def copy_on():
+    while not is_over.is_set():
+        copying.copy(others, source)
+threading.Thread(target=copy_on).start()
+for turn in range(20):
+    child = os.fork()
+    if not child or not turn:
+        into[:] = 0
+        copying.copy(into, source)
+        assert np.array_equal(into, source)
+    if not child:
+        os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
+is_over.set()
 """
 
 
