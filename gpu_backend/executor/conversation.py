@@ -74,6 +74,8 @@ class Conversation:
         self._reported = self._reported_done = 0
         #: Number of the last op that the device has done, and its time for this session, seconds.
         self._done, self._busy_seconds, self._reported_seconds = 0, 0.0, 0.0
+        #: The same when it was last told what ops took.
+        self._timed = 0
         self._unread: deque[tuple[int, list[Message], int]] = deque()
         self._unread_bytes = 0
         #: Bytes that came from the notebook, and that were sent to it.
@@ -266,7 +268,9 @@ class Conversation:
     def note_done(self, done: int, busy_seconds: float) -> None:
         """Note that the device has done every op up to ``done``, by ``busy_seconds`` of work; report if it is due."""
         self._done, self._busy_seconds = done, busy_seconds
-        if busy_seconds - self._reported_seconds >= _REPORT_SECONDS and done > self._reported_done:
+        # What is done was told by answers already where somebody waits for each result, and what it took was not.
+        is_due = busy_seconds - self._reported_seconds >= _REPORT_SECONDS
+        if is_due and done > self._timed and done >= self._reported_done:
             self.report_progress(always=True)
 
     def answer(self, answer: Answer) -> None:
@@ -290,6 +294,7 @@ class Conversation:
             is_news = True  # what it took, of no less than what is known to be done
         if (always or is_news) and self.outbox.waiting(self._peer) < MAX_UNREAD:
             self._reported, self._reported_done, self._reported_seconds = self.applied, self._done, self._busy_seconds
+            self._timed = self._done
             dropped = (self._cancel_after, self._cancel_through)
             self._send(encode(wire.Ack(self.applied, self._done, self._busy_seconds, *dropped)))
 

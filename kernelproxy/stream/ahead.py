@@ -1,7 +1,8 @@
 """How far the notebook may run ahead of the device: by half a second of the device's time, not by a number of ops.
 
 What an op will take is what ops of the same name and about the same size took before, as the executor reports. Of ops
-that were never timed a handful may be under way. So a loop of small ops runs ahead by thousands, one of large ones by
+that were never timed a handful may be under way, and each is sent at once, until one was done so soon behind its being
+sent that it cannot be long. So a loop of small ops runs ahead by thousands, one of large ones by
 as many as are half a second's work, and whoever times a loop on the client comes near the device's own time.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from math import inf
 from operator import attrgetter
+from time import monotonic
 
 from gpu_backend.opstream.marks import Marks
 from kernelproxy.stream.batch import OpenBatch
@@ -60,7 +62,7 @@ class Ahead:
 
     def note_sent(self, batch: OpenBatch) -> None:
         """Count ``batch`` as under way; again, as after a lost connection, is harmless."""
-        sent = self._sent
+        sent, batch.sent_at = self._sent, monotonic()
         if not batch.seconds:  # nobody has asked whether there is room: it is waited for
             self._take_out_done()
         if not sent or batch.first > sent[-1].first:
@@ -70,6 +72,8 @@ class Ahead:
         done, sent = self._marks.done, self._sent
         while sent and (batch := sent[0]).first <= done:
             if batch.last <= done and self._listed < batch.first:  # as nearly all: at once, and as a whole
+                if batch.costs and batch.costs[-1].is_long:  # for which it was sent
+                    batch.costs[-1].note_done_within(monotonic() - batch.sent_at)
                 self._untimed.append(batch.costs)
                 self._listed = batch.last
                 sent.popleft()

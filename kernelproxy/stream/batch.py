@@ -14,18 +14,19 @@ from kernelproxy.stream.costs import Cost
 class OpenBatch(Entry):
     """Ops being recorded. ``sites`` holds, by place, where each was recorded.
 
-    ``costs`` holds what each will take, and ``seconds`` their sum as the batch was last looked at to be sent.
+    ``costs`` holds what each will take, and ``seconds`` their sum as the batch was last looked at to be sent. It was sent
+    last at ``sent_at``, by `time.monotonic`.
     ``made`` is the layout of what the last op makes, if that op may be told into which memory.
     """
 
-    __slots__ = ("costs", "made", "seconds", "sites")
+    __slots__ = ("costs", "made", "seconds", "sent_at", "sites")
 
     def __init__(self, first: int) -> None:
         super().__init__(first)
         self.made: Layout | None = None
         self.sites: dict[int, Site | None] = {}
         self.costs: list[Cost] = []
-        self.seconds = 0.0
+        self.seconds = self.sent_at = 0.0
 
     def add(self, op: Op, site: Site | None, cost: Cost, made: Layout | None = None) -> int:
         """Append ``op``, which was recorded at ``site`` and will take ``cost``, and return its place."""

@@ -37,6 +37,11 @@ class Cost:
         self.is_known = True
         self.is_long = self.seconds >= _LONG_SECONDS
 
+    def note_done_within(self, seconds: float) -> None:
+        """Take in that one such op was done so soon, whatever it took: it need not be sent at once if that is short."""
+        if not self.is_known and seconds < _LONG_SECONDS:
+            self.is_long = False
+
 
 class Costs(dict[object, Cost]):
     """What ops take that deal with arrays of one size, by kind. The first guess is made here, by its ``sizes``."""

@@ -303,6 +303,19 @@ def test_an_answer_with_contents_says_that_all_before_it_is_done() -> None:
     assert sent(talk) == [], "nothing is new"
 
 
+def test_what_ops_took_is_told_to_who_waits_for_each() -> None:
+    """Answers tell what is done, and an idle moment may never come."""
+    talk = greeted()
+    took: list[float] = []
+    for number in range(1, 101):
+        talk.receive(PEER, batch(number, 1))
+        run_all(talk)
+        talk.answer(Answer(1, is_synchronized=True))
+        talk.note_done(number, number * 0.001)
+        took += [message.busy_seconds for message in sent(talk) if isinstance(message, wire.Ack)]
+    assert took == pytest.approx([0.015, 0.030, 0.045, 0.060, 0.075, 0.090])
+
+
 @pytest.mark.parametrize("answer", [Answer(1), Answer(error=ErrorRecord("builtins.ValueError", "no"))])
 def test_an_answer_that_describes_says_what_is_done_and_the_rest_is_told_later(answer: Answer) -> None:
     talk = greeted()

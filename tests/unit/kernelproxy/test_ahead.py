@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from timeit import Timer
 from weakref import ref
 
@@ -10,6 +11,7 @@ import pytest
 
 from gpu_backend.wire import messages as wire
 from gpu_backend.wire.messages import Want
+from kernelproxy.stream import ahead
 from kernelproxy.stream.ahead import MOST_SECONDS
 from kernelproxy.stream.costs import no_costs
 from kernelproxy.stream.pipeline import Pipeline
@@ -215,3 +217,25 @@ def test_a_time_that_does_not_cover_all_that_is_done_teaches_nothing() -> None:
     assert not cost.is_known
     pipeline.inbox.note(wire.Ack(2, 2, 0.08), [])
     assert cost.seconds == pytest.approx(0.08, rel=1e-3)
+
+
+@pytest.mark.parametrize(("seconds", "messages"), [(0.2e-3, 1), (2e-3, 2)])
+def test_what_was_done_soon_behind_its_being_sent_goes_with_what_follows(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, messages: int
+) -> None:
+    """Before anybody has said what it takes; who waits for each result would pay for two messages each time.
+
+    Each look at the clock is so many ``seconds`` behind the one before.
+    """
+    clock = count(0.0, seconds)
+    monkeypatch.setattr(ahead, "monotonic", lambda: next(clock))
+    executor = PlayedExecutor()
+    pipeline = executor.pipeline()
+    for _ in range(3):
+        pipeline.record("new", (1,))
+        pipeline.call("op", (2,), Want.CONTENTS)
+    sent = pipeline.counters.batches
+    pipeline.record("new", (1,))
+    pipeline.call("op", (2,), Want.CONTENTS)
+    assert not pipeline.ahead.costs[0]["new"].is_known
+    assert pipeline.counters.batches - sent == messages
