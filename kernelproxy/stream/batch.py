@@ -14,8 +14,8 @@ from kernelproxy.stream.costs import Cost
 class OpenBatch(Entry):
     """Ops being recorded. ``sites`` holds, by place, where each was recorded.
 
-    ``costs`` holds what each will take, and ``seconds`` their sum as the batch was last looked at to be sent. It was sent
-    last at ``sent_at``, by `time.monotonic`.
+    ``costs`` holds what each will take, and ``seconds`` their sum as the batch was last looked at to be sent.
+    It was sent last at ``sent_at``, by `time.monotonic`.
     ``made`` is the layout of what the last op makes, if that op may be told into which memory.
     """
 
