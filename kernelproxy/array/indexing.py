@@ -10,7 +10,7 @@ import numpy as np
 
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.opstream.proof import setitem, views
-from gpu_backend.opstream.proof.indexing import ROWS, WINDOWS, known_window
+from gpu_backend.opstream.proof.indexing import ROWS, RUNS, WINDOWS, known_window
 from gpu_backend.opstream.proof.outcome import Unproved
 from gpu_backend.opstream.proof.scalars import fills_quietly
 from gpu_backend.wire import values as wire
@@ -24,7 +24,7 @@ from kernelproxy.mirror import counts
 
 _NUMBERS = frozenset({bool, int, float, complex})
 _GETITEM, _SETITEM = "cupy.ndarray.__getitem__", "cupy.ndarray.__setitem__"
-compiled.learn(windows=WINDOWS, rows=ROWS)
+compiled.learn(windows=WINDOWS, rows=ROWS, runs=RUNS)
 #: To ask how many values there are would be one trip more: nothing follows before it is known how many places are.
 _FITS_ON_THE_DEVICE = Unproved("whether as many are chosen as are put there, the device knows")
 #: Whether ``x[:] = numpy_array`` is a copy, as this variable of CuPy's has it; else it is refused.

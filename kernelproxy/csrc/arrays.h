@@ -98,6 +98,70 @@ static PyObject *window_key(PyObject *layout, PyObject *key)
     return made;
 }
 
+/* What a bound of a slice says: 1 and where it is, 1 as it was for None, 0 if there is more to it. */
+static int bound_of(PyObject *given, long long extent, long long *bound)
+{
+    int over = 0;
+    if (given == Py_None)
+        return 1;
+    if (!PyLong_CheckExact(given))
+        return 0;
+    long long place = PyLong_AsLongLongAndOverflow(given, &over);
+    if (over)
+        return 0;
+    place += place < 0 ? extent : 0;
+    *bound = place < 0 ? 0 : place > extent ? extent : place;
+    return 1;
+}
+
+/* Where an index of one axis begins, and the length of what it shows, None for an int within bounds; 1, or 0 if there is
+ * more to it, -1 with an error. */
+static int run_of(PyObject *given, long long extent, long long *start, PyObject **length)
+{
+    long long stop = extent;
+    int over = 0;
+    if (PyLong_CheckExact(given)) {
+        *start = PyLong_AsLongLongAndOverflow(given, &over);
+        *start += *start < 0 ? extent : 0;
+        *length = Py_NewRef(Py_None);
+        return !over && *start >= 0 && *start < extent;
+    }
+    PySliceObject *slice = (PySliceObject *)given;
+    if (!PySlice_Check(given) || slice->step != Py_None || !bound_of(slice->start, extent, start)
+        || !bound_of(slice->stop, extent, &stop))
+        return 0;
+    *length = PyLong_FromLongLong(stop > *start ? stop - *start : 0);
+    return *length == NULL ? -1 : 1;
+}
+
+/* Find the window that ints and slices without a step select, as `_run`: as `find_window`. */
+static int find_run(PyObject *layout, PyObject **given, Py_ssize_t count, PyObject **offset, PyObject **shown)
+{
+    PyObject *shape = AT(layout, in_layout.shape), *strides = AT(layout, in_layout.strides), *key, *found = NULL;
+    if (!PyTuple_CheckExact(shape) || !PyTuple_CheckExact(strides) || !count || count > PyTuple_GET_SIZE(shape)
+        || (key = PyTuple_New(count + 1)) == NULL)
+        return PyErr_Occurred() ? -1 : 0;
+    PyTuple_SET_ITEM(key, 0, Py_NewRef(layout));
+    long long start, sum = 0, step;
+    int is_plain = 1;
+    for (Py_ssize_t axis = 0; axis < count && is_plain > 0; axis++) {
+        PyObject *length = NULL;
+        start = 0;
+        is_plain = run_of(given[axis], PyLong_AsLongLong(PyTuple_GET_ITEM(shape, axis)), &start, &length);
+        PyTuple_SET_ITEM(key, axis + 1, length);
+        step = PyLong_AsLongLong(PyTuple_GET_ITEM(strides, axis));
+        if (is_plain > 0 && (__builtin_mul_overflow(start, step, &step) || __builtin_add_overflow(sum, step, &sum)))
+            is_plain = 0;
+    }
+    if (is_plain > 0)
+        found = PyDict_GetItemWithError(runs, key);
+    if (found != NULL && IS(found, Layout)
+        && (*offset = PyLong_FromLongLong(AT(layout, in_layout.size) == zero ? 0 : sum)) != NULL)
+        *shown = Py_NewRef(found);
+    Py_DECREF(key);
+    return *offset != NULL ? 1 : PyErr_Occurred() ? -1 : 0;
+}
+
 /* Find the window that an index selects, as `known_window`: 1 with new references, 0 if it is not known, -1. */
 static int find_window(PyObject *layout, PyObject *key, PyObject **offset, PyObject **shown)
 {
@@ -123,6 +187,10 @@ static int find_window(PyObject *layout, PyObject *key, PyObject **offset, PyObj
     }
     if (!PySlice_Check(key) && !PyTuple_CheckExact(key))
         return 0;
+    int is_found = PySlice_Check(key) ? find_run(layout, &key, 1, offset, shown)
+        : find_run(layout, ((PyTupleObject *)key)->ob_item, PyTuple_GET_SIZE(key), offset, shown);
+    if (is_found)
+        return is_found;
     PyObject *cached = window_key(layout, key);
     if (cached == NULL)
         return PyErr_Occurred() ? -1 : 0;

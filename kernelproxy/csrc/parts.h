@@ -3,7 +3,8 @@
 /* --- what Python has told us about itself ------------------------------------------------------------------------- */
 
 static PyObject *ArrayCore, *array_class, *Layout, *Recorder, *OpenBatch, *Form, *Cost, *HostMirror, *MemoryModel, *Streams, *Worth, *Op, *Ref, *View, *Site;
-static PyObject *nothing, *of_device, *theirs, *not_theirs, *is_theirs, *taken_over, *takes_over, *targets, *windows, *rows;
+static PyObject *nothing, *of_device, *theirs, *not_theirs, *is_theirs, *taken_over, *takes_over, *targets, *windows, *rows,
+    *runs;
 static PyObject *scalars, *sent_number, *Ufunc;
 static PyObject *Answer, *batch_ops, *Credit, *handles_per_call, *Inbox, *looking, *monotonic, *oldest, *Reply, *turn_seconds;
 static PyObject *current, *dtype_kinds, *dtypes, *any_float, *doubted, *Forms, *generators, *List, *most_float, *Returned, *Tuple, *Window, *whole;
@@ -18,7 +19,7 @@ static struct { const char *name; PyObject **value; } parts[] = {
     {"MemoryModel", &MemoryModel}, {"Streams", &Streams}, {"Op", &Op}, {"Ref", &Ref}, {"View", &View}, {"Site", &Site},
     {"nothing", &nothing}, {"of_device", &of_device}, {"theirs", &theirs}, {"not_theirs", &not_theirs}, {"is_theirs", &is_theirs},
     {"taken_over", &taken_over}, {"takes_over", &takes_over}, {"targets", &targets}, {"windows", &windows},
-    {"rows", &rows}, {"scalars", &scalars}, {"sent_number", &sent_number}, {"Ufunc", &Ufunc}, {"current", &current},
+    {"rows", &rows}, {"runs", &runs}, {"scalars", &scalars}, {"sent_number", &sent_number}, {"Ufunc", &Ufunc}, {"current", &current},
     {"dtype_kinds", &dtype_kinds}, {"dtypes", &dtypes}, {"any_float", &any_float}, {"most_float", &most_float},
     {"generators", &generators},
     {"doubted", &doubted}, {"Forms", &Forms}, {"List", &List},

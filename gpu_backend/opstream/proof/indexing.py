@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import EllipsisType
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from gpu_backend.opstream.proof.values import BasicIndex, is_integer
 WINDOWS: dict[tuple[object, ...], Window] = {}
 #: The layouts of ``x[0]``, by those of ``x``.
 ROWS: dict[Layout, Layout] = {}
+#: Those of what ints and slices without a step select, by those of ``x`` and, for each that is given, how many elements
+#: of its axis are shown, None of which one is chosen: wherever that lies, nothing else is to be worked out.
+RUNS: dict[tuple[object, ...], Layout] = {}
 _MOST_WINDOWS = 16_384
 #: What stands in slices whose windows are remembered. True, which equals 1, does not.
 _BOUNDS = frozenset({int, type(None)})
@@ -79,8 +83,9 @@ def _remember(cached: tuple[object, ...], found: Window | Unproved) -> Window | 
 
 
 def _select(layout: Layout, key: object) -> Window | Unproved:
+    parts = key if isinstance(key, tuple) else (key,)
     try:
-        return _window(layout, key if isinstance(key, tuple) else (key,))
+        return _run(layout, parts) or _window(layout, parts)
     except CannotProve as unknown:
         return Unproved(str(unknown))
     except WillRaise as known:
@@ -95,6 +100,54 @@ def _row(layout: Layout) -> Layout:
             ROWS.clear()
         row = ROWS[layout] = strided(layout.shape[1:], layout.strides[1:], layout.dtype)
     return row
+
+
+def _run(layout: Layout, key: tuple[object, ...]) -> Window | None:
+    """Return the window of ints within bounds and slices without a step; None if there is anything else."""
+    shape, strides = layout.shape, layout.strides
+    if len(key) > len(shape):
+        return None
+    offset = 0
+    cached: list[object] = [layout]
+    for axis, part in enumerate(key):
+        run = _run_of_axis(part, shape[axis])
+        if run is None:
+            return None
+        offset += run[0] * strides[axis]
+        cached.append(run[1])
+    shown = RUNS.get(tuple(cached))
+    return (offset if layout.size else 0), (_shown(layout, tuple(cached)) if shown is None else shown)
+
+
+def _run_of_axis(part: object, extent: int) -> tuple[int, int | None] | None:
+    """Return where a part of an index begins, and how many elements it shows; None for these if it chooses one."""
+    if type(part) is int:
+        place = part + extent if part < 0 else part
+        return (place, None) if 0 <= place < extent else None
+    if type(part) is not slice or part.step is not None:
+        return None
+    start, stop = _clipped(part.start, 0, extent), _clipped(part.stop, extent, extent)
+    return None if start is None or stop is None else (start, max(0, stop - start))
+
+
+def _clipped(bound: object, default: int, extent: int) -> int | None:
+    """Return where a bound of a slice is; None if it is no int."""
+    if type(bound) is int:
+        place = bound + extent if bound < 0 else bound
+        return 0 if place < 0 else extent if place > extent else place
+    return default if bound is None else None
+
+
+def _shown(layout: Layout, cached: tuple[Any, ...]) -> Layout:
+    """Return the layout of what is kept as ``cached`` in `RUNS`."""
+    lengths, axes = cached[1:], len(cached) - 1
+    kept = [axis for axis, length in enumerate(lengths) if length is not None]
+    shape = tuple([lengths[axis] for axis in kept]) + layout.shape[axes:]
+    strides = tuple([layout.strides[axis] for axis in kept]) + layout.strides[axes:]
+    if len(RUNS) >= _MOST_WINDOWS:
+        RUNS.clear()
+    shown = RUNS[cached] = strided(shape, strides, layout.dtype)
+    return shown
 
 
 def _cache_key(layout: Layout, key: tuple[object, ...]) -> tuple[object, ...] | None:

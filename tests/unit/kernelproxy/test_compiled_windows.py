@@ -1,0 +1,74 @@
+"""Windows that the compiled core finds by itself: the very ones that Python works out, whatever the index is."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gpu_backend.opstream.proof import indexing
+from kernelproxy import compiled
+from kernelproxy.client import current
+from kernelproxy.namespace.names import make
+from tests.unit.kernelproxy.played import PlayedExecutor
+
+pytestmark = pytest.mark.skipif(not compiled.is_compiled, reason="nothing is compiled here")
+
+ints = st.integers(-7, 7) | st.sampled_from([1 << 62, 1 << 63, -(1 << 63), 1 << 70, -(1 << 70)])
+bounds = st.none() | ints | st.booleans()
+parts = ints | st.builds(slice, bounds, bounds, st.none() | st.sampled_from([1, -1, 2])) | st.none() | st.just(Ellipsis)
+keys = parts | st.lists(parts, max_size=4).map(tuple)
+
+
+@pytest.fixture(scope="module")
+def arrays() -> Any:
+    """Arrays that lie in many ways, of an executor that is played."""
+    played: Any = SimpleNamespace(pipeline=PlayedExecutor().pipeline())
+    before = current()._opened
+    current().adopt(played)
+    cube = make("cupy.zeros")((4, 5, 6))
+    empty = make("cupy.zeros")((3, 0, 2))
+    yield [cube, cube.T, cube[1:3, ::-1], cube[2], cube[1, 2, 3], empty, make("cupy.broadcast_to")(cube[0], (3, 5, 6))]
+    current()._use(before)
+
+
+def shown(array: Any, key: Any, is_used: bool) -> Any:
+    """Return which window it is, or what is raised."""
+    with compiled.used(is_used):
+        try:
+            window = array[key]
+        except Exception as error:  # whatever it is, the other way must raise it too
+            return type(error), str(error)
+    return window._ref, window._layout, window.base is array.base or window.base is array
+
+
+@given(st.data(), keys)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=400)
+def test_both_ways_find_the_same_window(arrays: list[Any], data: st.DataObject, key: Any) -> None:
+    array = data.draw(st.sampled_from(arrays))
+    found = [shown(array, key, is_used) for is_used in (True, False, True)]  # the second time it is known
+    assert found[0] == found[1] == found[2]
+
+
+def test_wherever_a_slice_begins_it_is_found_without_python(arrays: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    cube = arrays[0]
+    expected = [shown(cube, key, False) for key in ((1, slice(i, i + 2)) for i in range(4))]
+    monkeypatch.setattr(indexing, "_select", None)  # whoever works it out fails
+    assert [shown(cube, (1, slice(i, i + 2)), True) for i in range(4)] == expected
+
+
+def test_nothing_is_held_on_to_by_windows_at_ever_new_places(arrays: list[Any]) -> None:
+    line = make("cupy.zeros")(1 << 20)
+    line[0:9]
+    gc.collect()
+    before, windows = sys.getallocatedblocks(), len(indexing.WINDOWS)
+    for start in range(20_000):
+        line[start : start + 9]
+    gc.collect()
+    assert sys.getallocatedblocks() - before < 500
+    assert len(indexing.WINDOWS) == windows
