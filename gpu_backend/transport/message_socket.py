@@ -146,9 +146,9 @@ class MessageSocket:
         placed, shared = self.place(frames), self._reader.shared
         if placed is None:
             return False
-        if len(placed) == 2 and self._put_beside_block(placed[0], placed[1]):
-            return True
         frames = placed
+        if len(frames) == 2 and self._put_beside_block(frames[0], frames[1]):
+            return True
         blocks = [shared.put(frame) if shared is not None else None for frame in frames]
         through_socket = [frame for frame, block in zip(frames, blocks, strict=True) if block is None and len(frame)]
         self._unsent += [memoryview(head(frames, blocks)), *(memoryview(frame).cast("B") for frame in through_socket)]
