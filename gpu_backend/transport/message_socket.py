@@ -143,12 +143,12 @@ class MessageSocket:
             return True
         if self._laned is not None:
             return self._send_beside(self._laned, frames)
+        if len(frames) == 2 and self._put_beside_block(frames[0], frames[1]):
+            return True
         placed, shared = self.place(frames), self._reader.shared
         if placed is None:
             return False
         frames = placed
-        if len(frames) == 2 and self._put_beside_block(frames[0], frames[1]):
-            return True
         blocks = [shared.put(frame) if shared is not None else None for frame in frames]
         through_socket = [frame for frame, block in zip(frames, blocks, strict=True) if block is None and len(frame)]
         self._unsent += [memoryview(head(frames, blocks)), *(memoryview(frame).cast("B") for frame in through_socket)]
@@ -160,6 +160,7 @@ class MessageSocket:
         shared = self._reader.shared
         if self._ring is None or shared is None or (block := shared.put(large)) is None:
             return False
+        self._lacked_block_at = 0.0
         return self._put_whole(frame, place_of(block, len(large)))
 
     def _put_whole(self, frame: Frame, beside: int = 0) -> bool:

@@ -88,7 +88,7 @@ class SharedFrames:
         if type(frame) is not memoryview:
             return -1
         whole = frame.obj
-        for place, lent in list(self._filled.items()):
+        for place, lent in reversed(list(self._filled.items())):  # what was lent last is mostly what is asked for
             if lent() is whole and frame.nbytes == whole.nbytes:  # type: ignore[attr-defined]  # all that was lent
                 return place
         offset = address_of(np.frombuffer(frame, np.uint8)) - self._address - _STATES_BYTES

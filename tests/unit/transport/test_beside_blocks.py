@@ -54,7 +54,9 @@ def test_it_is_taken_whole_and_seen_where_it_lies(sides: Sides, is_back: bool) -
 
 def test_what_is_large_and_lies_elsewhere_is_put_into_a_block(sides: Sides) -> None:
     near, far = sides
-    assert near.send([b"head", bytes(SIZE)])
+    placed = near.place([b"head", bytes(SIZE)])
+    assert placed is not None
+    assert near.send(placed)
     message = far.take_whole()
     assert message is not None
     assert bytes(message[1]) == bytes(SIZE)
