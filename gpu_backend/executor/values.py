@@ -154,7 +154,7 @@ class Reader:
         self._heap.objects[value.root] = self._laying_out.array(root, value.order)
 
     def bytes_of(self, value: wire.Buffer) -> np.ndarray[Any, Any]:
-        """Return the frame that ``value``, an array of bytes with one axis, says to be its contents. Raises as `read`."""
+        """Return the frame that ``value``, an array of bytes with one axis, tells of. Raises as `read`."""
         content: Frame = self._frames[value.frame] if 0 <= value.frame < len(self._frames) else b""
         return np.frombuffer(content, np.uint8) if len(content) == value.shape[0] > 0 else self._buffer(value)
 

@@ -74,7 +74,7 @@ class SharedFrames:
         if place < 0:
             return None
         seen = np.frombuffer(self._memory, np.uint8, size, _start(place))
-        # Another thread, or a finalizer, may have chosen the same meanwhile: then this is forgotten, before what it is of.
+        # Another thread, or a finalizer, may have chosen the same meanwhile: then ours is forgotten, before its array.
         if self._filled.setdefault(place, ref(seen, self._at_end_of_filled[place]))() is not seen:
             return None
         # And it may have been filled and put by now, too: that is seen by the state, looked at last.
@@ -87,10 +87,10 @@ class SharedFrames:
     def _place_of(self, frame: Frame) -> int:
         if type(frame) is not memoryview:
             return -1
-        whole = frame.obj
-        for place, lent in reversed(list(self._filled.items())):  # what was lent last is mostly what is asked for
-            if lent() is whole and frame.nbytes == whole.nbytes:  # type: ignore[attr-defined]  # all that was lent
-                return place
+        whole: Any = frame.obj
+        for filled, lent in reversed(list(self._filled.items())):  # what was lent last is mostly what is asked for
+            if lent() is whole and frame.nbytes == whole.nbytes:  # all that was lent
+                return filled
         offset = address_of(np.frombuffer(frame, np.uint8)) - self._address - _STATES_BYTES
         place, within = divmod(offset, BLOCK_BYTES)
         return place if not within and self._outgoing <= place < self._outgoing + BLOCKS else -1

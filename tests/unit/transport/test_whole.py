@@ -158,7 +158,7 @@ def test_nothing_is_done_with_what_makes_no_sense(ring: Ring) -> None:
         (1, 0, 0, 0, ring.ring),
     ):
         with pytest.raises(TypeError):
-            whole.take(*given_)  # type: ignore[call-arg, arg-type]
+            whole.take(*given_)
     for frame in (None, "text", 5):
         with pytest.raises(TypeError):
             whole.put(ring.words, 0, 1, 0, ring.ring, frame, 0)  # type: ignore[arg-type]
