@@ -49,11 +49,11 @@ class MessageSocket:
         self._process = process
         self._stream = stream
         self._reader = reader or MessageReader(stream)
+        #: `MessageReader.receive`.
+        self.receive: Callable[[], list[Frame] | None] = self._reader.receive
         self._unsent: deque[memoryview] = deque()
         self._lacked_block_at = 0.0  # since when a message waits for a block
         self._ring = stream if isinstance(stream, RingStream) else None
-        #: Returns the next message, or None if none is complete. Raises as `MessageReader.receive`.
-        self.receive: Callable[[], list[Frame] | None] = self._reader.receive if self._ring is None else self._take
         #: Tells whether there are news: something to be read, or the end. The cheap question.
         self.has_news: Callable[[], bool] = self._ring.has_news if self._ring is not None else self._has_readable
         self._laned = laned
@@ -92,10 +92,6 @@ class MessageSocket:
         if message is None:
             return None
         return [message] if isinstance(message, bytes) else [message[0], self._reader.in_block(message[1])]
-
-    def _take(self) -> list[Frame] | None:
-        message = self.take_whole()
-        return message if message is not None else self._reader.receive()
 
     def fileno(self) -> int:
         """Return the descriptor, for a poller."""

@@ -138,7 +138,9 @@ class Link:
         if not self._has_news() and not self._socket.has_read_ahead:  # takes a fourth of a read in vain
             return None
         self.is_torn = True
-        message = self._socket.receive()
+        message = self._socket.take_whole()
+        if message is None:
+            message = self._socket.receive()
         if message is None:
             self.is_torn = False
         return message

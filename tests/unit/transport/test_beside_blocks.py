@@ -95,7 +95,7 @@ def test_either_way_of_reading_understands_either_way_of_writing(sides: Sides) -
     assert by_ring is not None
     assert list(map(bytes, by_ring)) == [b"head", bytes(frame)]
     assert near.send([b"head", frame])
-    frame_by_frame = far._reader.receive()
+    frame_by_frame = far.receive()
     assert frame_by_frame is not None
     assert list(map(bytes, frame_by_frame)) == [b"head", bytes(frame)]
 
