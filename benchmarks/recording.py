@@ -3,13 +3,15 @@
 Run as ``python benchmarks/recording.py TREE [TREE ...]`` with the folders of checkouts, the one to compare with first.
 Each has a process of its own, whose executor is played and runs nothing; the shortest of all turns is printed. What
 waits for an answer has it at once: it is the client's part of the trip. What masks choose stands beside what is as long
-as everybody knows. Last comes what the client computes by itself, as it knows the values.
+as everybody knows. Then comes what the client computes by itself, as it knows the values. Last are copies of 4 KiB,
+128 KiB and 1 MiB, by rings and blocks as on one host, with the transport's part of the other side.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -48,8 +50,11 @@ _TRIPS = ("float(x[3])", "x[3].item()", "bool(b[3])")
 _KNOWN = (
     "n & 1", "n >> 1", "n ^ 4129", "t[3] + t[4]", "t[3] > 2", "f[3] * 0.5", "t + 1", "t[3] = t[4]", "bool(t[3] > 2)",
 )  # fmt: skip
+#: What is copied: within a message, and beside it.
+_COPIED = ("cp.asarray(less); done()", "cp.asarray(more); done()", "cp.asarray(most); done()", "h.get()", "g.get()")
 _SIDES = {
     "--recorded": _KINDS, "--chosen": _CHOSEN, "--answered": _TRIPS, "--summed": _SUMMED, "--known": _KNOWN,
+    "--copied": _COPIED,
 }  # fmt: skip
 
 
@@ -81,6 +86,60 @@ class _Echo:
         return encode(Reply(seq, Buffer(-1, "<f8", (), bytes(8)), (), seq))
 
 
+def _by_rings() -> Any:
+    """Return a link by rings in this process, whose executor answers each message at once, by blocks if it is large."""
+    from gpu_backend.transport import joining
+    from gpu_backend.transport.framing import MessageReader
+    from gpu_backend.transport.message_socket import MessageSocket
+    from kernelproxy.session.links import Link
+
+    ends = socket.socketpair()
+    for one in ends:
+        one.setblocking(False)
+    room = joining.make()
+    joining.offer(ends[0], room)
+    memories = joining.offered(ends[1]), joining.joined(ends[0], room)
+    assert joining.is_taken(ends[0])
+    near, far = [MessageSocket(one.stream, MessageReader(one.stream, one.frames)) for one in memories if one]
+    executor = _Copier(far)
+
+    class Answered(Link):
+        def receive(self, timeout_seconds: float) -> Any:
+            executor.answer()
+            return super().receive(timeout_seconds)
+
+    return Answered(near)
+
+
+class _Copier:
+    """Answers who waits, with as many bytes as were written into what is asked for."""
+
+    def __init__(self, heard: Any) -> None:
+        from gpu_backend.wire import messages as wire
+        from gpu_backend.wire.codec import Codec
+
+        self._heard = heard
+        self._codec: Any = Codec(wire.ToExecutor)
+        self._sizes: dict[int, int] = {}
+
+    def answer(self) -> None:
+        from gpu_backend.wire.codec import encode
+        from gpu_backend.wire.messages import Reply
+        from gpu_backend.wire.values import Buffer
+
+        message = self._heard.receive()
+        if message is None:
+            return
+        batch = self._codec.decode(message)
+        for op in batch.ops:
+            if op.name == ".write":
+                self._sizes[op.args[0].handle] = op.args[2].shape[0]
+        op, seq = batch.ops[-1], batch.first + len(batch.ops) - 1
+        lent = self._heard.lend(self._sizes[op.args[0].handle]) if op.name == ".same" else None
+        value = None if lent is None else Buffer(0, "|u1", lent.shape)
+        self._heard.send(encode(Reply(seq, value, (), seq), [] if lent is None else [lent.data]))
+
+
 class _Package:
     """Stands for the module ``cupy``."""
 
@@ -90,6 +149,28 @@ class _Package:
         made = names.make(f"cupy.{name}")
         setattr(self, name, made)
         return made
+
+
+def _copies() -> tuple[dict[str, Any], Callable[[], None]]:
+    """Return what copies name, and what is done between two turns: nothing."""
+    import numpy as np
+
+    from kernelproxy.client import current
+
+    scope, _ = _scope(True, False, False)
+    pipeline = current().pipeline
+    pipeline.connection._link, pipeline.connection.endpoint = _by_rings(), "unix-abstract://here/there"
+    for costs in pipeline.ahead.costs:
+        for name in ("cupy.empty", ".write"):
+            costs[name].learn(0.0)  # or each would be sent at once
+    from gpu_backend.wire.messages import Want
+
+    scope["done"] = lambda: pipeline.call(".synchronize", (), Want.CONTENTS)
+    scope |= {
+        name: np.zeros(size, np.uint8) for name, size in (("less", 1 << 12), ("more", 1 << 17), ("most", 1 << 20))
+    }
+    scope["h"], scope["g"] = scope["cp"].asarray(scope["more"]), scope["cp"].asarray(scope["most"])
+    return scope, scope["done"]
 
 
 def _scope(is_heard: bool, is_known: bool, is_watched: bool) -> tuple[dict[str, Any], Callable[[], None]]:
@@ -145,7 +226,11 @@ def _arrays(cp: Any) -> dict[str, Any]:
 
 def _side(kinds: tuple[str, ...]) -> None:
     """Take turns when told to: one line of JSON for each line read."""
-    scope, forget = _scope(kinds in (_TRIPS, _SUMMED), kinds is _KNOWN, kinds in (_CHOSEN, _SUMMED))
+    scope, forget = (
+        _copies()
+        if kinds is _COPIED
+        else _scope(kinds in (_TRIPS, _SUMMED), kinds is _KNOWN, kinds in (_CHOSEN, _SUMMED))
+    )
     forget()
     timed: dict[str, Callable[[], float]] = {}
     for kind in kinds:

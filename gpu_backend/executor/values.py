@@ -153,6 +153,11 @@ class Reader:
             raise OutOfOrder(value, order)
         self._heap.objects[value.root] = self._laying_out.array(root, value.order)
 
+    def bytes_of(self, value: wire.Buffer) -> np.ndarray[Any, Any]:
+        """Return the frame that ``value``, an array of bytes with one axis, tells of. Raises as `read`."""
+        content: Frame = self._frames[value.frame] if 0 <= value.frame < len(self._frames) else b""
+        return np.frombuffer(content, np.uint8) if len(content) == value.shape[0] > 0 else self._buffer(value)
+
     def _buffer(self, value: wire.Buffer) -> np.ndarray[Any, Any]:
         if not -1 <= value.frame < len(self._frames):
             raise ProtocolError(f"Buffer {value.frame} is missing from its message.")

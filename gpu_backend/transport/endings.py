@@ -9,9 +9,10 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from functools import partial
+from itertools import repeat
 from typing import Any
 
-__all__ = ["at_end"]
+__all__ = ["at_end", "ending"]
 
 
 def at_end(one: Any, action: Callable[..., object], *args: object) -> weakref.ref[Any]:
@@ -19,5 +20,10 @@ def at_end(one: Any, action: Callable[..., object], *args: object) -> weakref.re
 
     No interrupt strikes in it if ``action`` is written in C, as methods of containers are.
     """
-    # Called with the reference, which ``next`` takes for what to return at the end of an iterator.
-    return weakref.ref(one, partial(next, map(action, *[(arg,) for arg in args])))
+    return weakref.ref(one, ending(action, *args))
+
+
+def ending(action: Callable[..., object], *args: object) -> Callable[[object], object]:
+    """Return what a `weakref.ref` can be given to call, for any number of objects that end; else as `at_end`."""
+    # Called with the reference, which ``next`` takes for what to return at the end of an iterator: there is none.
+    return partial(next, map(action, *map(repeat, args)))

@@ -15,13 +15,13 @@ from gpu_backend.transport.lost import ConnectionLost
 from gpu_backend.transport.pieces import FrameInPieces
 from gpu_backend.transport.shared_frames import SharedFrames
 from gpu_backend.transport.sockets import MAX_FRAME_BYTES
-from gpu_backend.transport.whole import HEAD
+from gpu_backend.transport.whole import HEAD, IN_BLOCK
 from gpu_backend.wire.codec import MAX_FRAMES, Frame
 
 _COUNT: Final = struct.Struct("<I")
 _LENGTH: Final = struct.Struct("<Q")
-#: Set in the length of a frame that lies in a block, whose number is in the bits from this on.
-_IN_BLOCK, _BLOCK_SHIFT = 1 << 63, 40
+#: In the length of a frame that lies in a block, that one's number is in the bits from this on.
+_BLOCK_SHIFT: Final = 40
 #: Set in the length of a frame that comes by the lanes.
 _BY_LANES: Final = 1 << 62
 #: Read in one go, into memory that stays: to have the system give and take it back costs ten times the reading.
@@ -58,10 +58,15 @@ def head_beside_lanes(frames: Sequence[Frame], by_lanes: Sequence[bool]) -> byte
     return _COUNT.pack(len(frames)) + b"".join(map(_LENGTH.pack, lengths))
 
 
+def place_of(block: int, length: int) -> int:
+    """Return what the length of a frame that lies in ``block`` says beside that it does."""
+    return block << _BLOCK_SHIFT | length
+
+
 def head(frames: Sequence[Frame], blocks: Sequence[int | None]) -> bytes:
     """Return what stands before the bytes of ``frames``, of which some lie in ``blocks``."""
     lengths = [
-        len(frame) if block is None else _IN_BLOCK | block << _BLOCK_SHIFT | len(frame)
+        len(frame) if block is None else IN_BLOCK | place_of(block, len(frame))
         for frame, block in zip(frames, blocks, strict=True)
     ]
     return _COUNT.pack(len(frames)) + b"".join(map(_LENGTH.pack, lengths))
@@ -163,8 +168,8 @@ class MessageReader:
         frames: list[Frame] = []
         start = 0
         for length in lengths:
-            if length & _IN_BLOCK:
-                frames.append(self._in_block(length ^ _IN_BLOCK))
+            if length & IN_BLOCK:
+                frames.append(self.in_block(length ^ IN_BLOCK))
             elif length & _BY_LANES:
                 frames.append(self._by_lanes(length ^ _BY_LANES))
             else:
@@ -179,11 +184,12 @@ class MessageReader:
         self.awaited.append(frame)
         return frame.content
 
-    def _in_block(self, length: int) -> memoryview:
+    def in_block(self, place: int) -> memoryview:
+        """Return the frame of which its length says so, as `place_of`. Raises as `receive`."""
         if self.shared is None:
             raise ConnectionLost("a frame in memory that was never shared")
         try:
-            return self.shared.take(length >> _BLOCK_SHIFT, length & ((1 << _BLOCK_SHIFT) - 1))
+            return self.shared.take(place >> _BLOCK_SHIFT, place & ((1 << _BLOCK_SHIFT) - 1))
         except ValueError as error:
             raise ConnectionLost(str(error)) from None
 
@@ -197,8 +203,8 @@ class MessageReader:
 
 def _size_by_stream(lengths: Sequence[int], most_bytes: int) -> int:
     """Return how many bytes of a message come by the stream, having checked that it is none too large."""
-    by_stream = [length for length in lengths if not length & (_IN_BLOCK | _BY_LANES)]
-    by_lanes = [length ^ _BY_LANES for length in lengths if length & (_IN_BLOCK | _BY_LANES) == _BY_LANES]
+    by_stream = [length for length in lengths if not length & (IN_BLOCK | _BY_LANES)]
+    by_lanes = [length ^ _BY_LANES for length in lengths if length & (IN_BLOCK | _BY_LANES) == _BY_LANES]
     largest = max(by_stream + by_lanes, default=0)
     if largest > MAX_FRAME_BYTES:
         raise ConnectionLost(f"a frame of {largest} bytes")

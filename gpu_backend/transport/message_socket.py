@@ -13,7 +13,7 @@ from time import monotonic
 from typing import Final
 
 from gpu_backend.transport.copying import Bytes
-from gpu_backend.transport.framing import READ_BYTES, MessageReader, Stream, head, head_beside_lanes, single
+from gpu_backend.transport.framing import READ_BYTES, MessageReader, Stream, head, head_beside_lanes, place_of, single
 from gpu_backend.transport.laned_messages import LanedMessages
 from gpu_backend.transport.lost import ConnectionLost
 from gpu_backend.transport.peer_process import PeerProcess
@@ -78,17 +78,20 @@ class MessageSocket:
 
     @property
     def passes_whole(self) -> bool:
-        """Whether messages of one frame pass by a ring in one piece, and nothing is half read or half sent."""
+        """Whether messages pass by a ring in one piece, as `whole` has them, and nothing is half read or half sent."""
         if self._ring is None or self._unsent or self._lacked_block_at:
             return False
         return not self._reader.has_read_ahead
 
-    def take_whole(self) -> bytes | None:
-        """Return the one frame of the next message, if it lies in the ring as a whole; None leaves it to `receive`.
+    def take_whole(self) -> list[Frame] | None:
+        """Return the next message, if it lies in the ring as a whole; None leaves it to `receive`.
 
-        Makes no system call. While messages do not pass so, it is None.
+        Makes no system call. While messages do not pass so, it is None. Raises as `receive`.
         """
-        return self._ring.take_whole() if self._ring is not None and self.passes_whole else None
+        message = self._ring.take_whole() if self._ring is not None and self.passes_whole else None
+        if message is None:
+            return None
+        return [message] if isinstance(message, bytes) else [message[0], self._reader.in_block(message[1])]
 
     def fileno(self) -> int:
         """Return the descriptor, for a poller."""
@@ -140,6 +143,8 @@ class MessageSocket:
             return True
         if self._laned is not None:
             return self._send_beside(self._laned, frames)
+        if len(frames) == 2 and self._put_beside_block(frames[0], frames[1]):
+            return True
         placed, shared = self.place(frames), self._reader.shared
         if placed is None:
             return False
@@ -149,6 +154,22 @@ class MessageSocket:
         self._unsent += [memoryview(head(frames, blocks)), *(memoryview(frame).cast("B") for frame in through_socket)]
         self.push()
         return True
+
+    def _put_beside_block(self, frame: Frame, large: Frame) -> bool:
+        """Send a message as contents of arrays come in, of one frame and another in a block. False if it is no such."""
+        shared = self._reader.shared
+        if self._ring is None or shared is None or (block := shared.put(large)) is None:
+            return False
+        self._lacked_block_at = 0.0
+        return self._put_whole(frame, place_of(block, len(large)))
+
+    def _put_whole(self, frame: Frame, beside: int = 0) -> bool:
+        if self._ring is None:
+            return False
+        try:
+            return self._ring.put_whole(frame, beside)
+        except OSError as error:
+            raise ConnectionLost(str(error)) from None
 
     def _send_beside(self, laned: LanedMessages, frames: Sequence[Frame]) -> bool:
         """Send what is large of a message by the lanes, and the rest by the stream."""
@@ -176,6 +197,9 @@ class MessageSocket:
         shared = self._reader.shared
         if shared is None or self._unsent:
             return frames
+        if len(frames) == 2 and shared.holds(frames[1]) and len(frames[0]) < _SHARED_BYTES:  # as nearly all
+            self._lacked_block_at = 0.0
+            return frames
         if self._must_wait_for_block(shared, frames):
             return None
         return [(_is_shared(frame) and shared.placed(frame)) or frame for frame in frames]
@@ -192,12 +216,8 @@ class MessageSocket:
 
     def _send_single(self, frame: Frame) -> None:
         """Send a message as nearly all are: of one frame, and taken by the ring or the system at once."""
-        if self._ring is not None:
-            try:
-                if self._ring.put_whole(frame):
-                    return
-            except OSError as error:
-                raise ConnectionLost(str(error)) from None
+        if self._put_whole(frame):
+            return
         data = single(frame)
         try:
             sent = self._stream.send(data)

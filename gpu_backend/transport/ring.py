@@ -85,17 +85,19 @@ class RingStream:
         """Wait for news without sleeping, up to ``until`` by `time.monotonic`; tell whether there are any."""
         return self._is_rung or changes(self._words, self._put_at, self._taken, until)
 
-    def take_whole(self) -> bytes | None:
-        """Take the next message out, if it is of one frame and lies here whole; None leaves it to `recv_into`."""
-        frame = whole.take(self._words, self._put_at, self._taken_at, self._taken, self._into)
-        if frame is not None:
-            self._taken += whole.HEAD.size + len(frame)
-        return frame
+    def take_whole(self) -> whole.Taken:
+        """Take the next message out, if it lies here whole, as `whole.take` gives it; None leaves it to `recv_into`."""
+        message = whole.take(self._words, self._put_at, self._taken_at, self._taken, self._into)
+        if isinstance(message, bytes):
+            self._taken += whole.HEAD.size + len(message)
+        elif message is not None:
+            self._taken += whole.HEAD_OF_TWO.size + len(message[0])
+        return message
 
-    def put_whole(self, frame: Frame) -> bool:
-        """Put a message of one ``frame`` in, if there is room for all of it; False leaves it to `send`."""
+    def put_whole(self, frame: Frame, beside: int = 0) -> bool:
+        """Put a message in, as `whole.put`, if there is room for all of it; False leaves it to `send`."""
         words, out = self._words, self._out_words
-        size = whole.put(words, out + _PUT, out + _TAKEN, self._put, self._out, frame)
+        size = whole.put(words, out + _PUT, out + _TAKEN, self._put, self._out, frame, beside)
         if not size:
             return False
         self._put += size

@@ -9,7 +9,7 @@ from weakref import ref
 import numpy as np
 
 from gpu_backend.transport.copying import Bytes, address_of, copy
-from gpu_backend.transport.endings import at_end
+from gpu_backend.transport.endings import ending
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.messages import CHUNK_BYTES
 
@@ -45,10 +45,12 @@ class SharedFrames:
         self._memory = memory
         self._outgoing, self._incoming = (0, BLOCKS) if is_maker else (BLOCKS, 0)
         self._address = address_of(np.frombuffer(memory, np.uint8))
-        #: Outgoing blocks that somebody here looks into, with what takes them out of this, by ``id`` of what was lent.
-        self._filled: dict[int, tuple[int, ref[Any]]] = {}
-        #: What sets each incoming block free.
-        self._lent: dict[int, ref[Any]] = {}
+        #: What was lent of each outgoing block that somebody here looks into; it takes itself out of this.
+        self._filled: dict[int, ref[Any]] = {}
+        #: What was taken of each incoming block; it sets that free.
+        self._seen: dict[int, ref[Any]] = {}
+        self._at_end_of_filled = [ending(self._filled.pop, place, None) for place in range(2 * BLOCKS)]
+        self._at_end_of_seen = [ending(memory.__setitem__, place, _FREE) for place in range(2 * BLOCKS)]
 
     @property
     def is_full(self) -> bool:
@@ -56,14 +58,10 @@ class SharedFrames:
         return self._free_place() < 0
 
     def _free_place(self) -> int:
-        filled = self._places_filled()
         for place in range(self._outgoing, self._outgoing + BLOCKS):
-            if self._memory[place] == _FREE and place not in filled:
+            if place not in self._filled and self._memory[place] == _FREE:
                 return place
         return -1
-
-    def _places_filled(self) -> list[int]:
-        return [place for place, _ in list(self._filled.values())]
 
     def lend(self, size: int, leaving: int = 0) -> Bytes | None:
         """Return a block's first ``size`` bytes, to be filled and put; None if there is none, or it would not fit.
@@ -76,11 +74,11 @@ class SharedFrames:
         if place < 0:
             return None
         seen = np.frombuffer(self._memory, np.uint8, size, _start(place))
-        self._filled[id(seen)] = place, at_end(seen, self._filled.pop, id(seen), None)
-        # Another thread, or a finalizer, may have chosen the same meanwhile; whoever sees that gives way.
-        # And one that was chosen before may have been filled and put by now: that is seen by the state, looked at last.
-        is_ours = self._places_filled().count(place) == 1 and self._memory[place] == _FREE
-        return seen if is_ours else None
+        # Another thread, or a finalizer, may have chosen the same meanwhile: then ours is forgotten, before its array.
+        if self._filled.setdefault(place, ref(seen, self._at_end_of_filled[place]))() is not seen:
+            return None
+        # And it may have been filled and put by now, too: that is seen by the state, looked at last.
+        return seen if self._memory[place] == _FREE else None
 
     def holds(self, frame: Frame) -> bool:
         """Tell whether ``frame`` lies in a block that was lent, from its first byte on."""
@@ -89,9 +87,10 @@ class SharedFrames:
     def _place_of(self, frame: Frame) -> int:
         if type(frame) is not memoryview:
             return -1
-        lent = self._filled.get(id(frame.obj))
-        if lent is not None and frame.nbytes == frame.obj.nbytes:  # type: ignore[attr-defined]  # all that was lent
-            return lent[0]
+        whole: Any = frame.obj
+        for filled, lent in reversed(list(self._filled.items())):  # what was lent last is mostly what is asked for
+            if lent() is whole and frame.nbytes == whole.nbytes:  # all that was lent
+                return filled
         offset = address_of(np.frombuffer(frame, np.uint8)) - self._address - _STATES_BYTES
         place, within = divmod(offset, BLOCK_BYTES)
         return place if not within and self._outgoing <= place < self._outgoing + BLOCKS else -1
@@ -126,7 +125,7 @@ class SharedFrames:
         if not (0 <= block < BLOCKS and 0 < length <= BLOCK_BYTES and self._memory[place] == _TAKEN):
             raise ValueError(f"a frame of {length} bytes in block {block}")
         seen = np.frombuffer(self._memory, np.uint8, length, _start(place))
-        self._lent[place] = at_end(seen, self._memory.__setitem__, place, _FREE)
+        self._seen[place] = ref(seen, self._at_end_of_seen[place])
         return seen.data
 
     def blocks(self) -> list[Bytes]:

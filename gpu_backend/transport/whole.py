@@ -1,6 +1,7 @@
-"""Messages of one frame that lie whole in a ring, as nearly all do: taken out and put in at once, in C where compiled.
+"""Messages that lie whole in a ring, as nearly all do: taken out and put in at once, in C where compiled.
 
-All others are `framing`'s: those of several frames, larger than the ring, or of which only a part has come yet.
+They are of one frame, or of one and another that lies in a block of shared memory. All others are `framing`'s: those of
+more frames, larger than the ring, or of which only a part has come yet.
 """
 
 from __future__ import annotations
@@ -12,26 +13,34 @@ from typing import Final
 from gpu_backend import sources
 from gpu_backend.wire.codec import Frame
 
-__all__ = ["HEAD", "put", "take"]
+__all__ = ["HEAD", "HEAD_OF_TWO", "IN_BLOCK", "put", "take"]
 
 #: What stands before a frame that is alone in its message: how many there are, and how long it is.
 HEAD: Final = struct.Struct("<IQ")
-_HEAD_BYTES: Final = HEAD.size
+#: The same where another frame lies in a block.
+HEAD_OF_TWO: Final = struct.Struct("<IQQ")
+#: Set in the length of a frame that lies in a block; the bits below say in which, and how long it is.
+IN_BLOCK: Final = 1 << 63
 
-Take = Callable[[memoryview, int, int, int, memoryview], bytes | None]
-Put = Callable[[memoryview, int, int, int, memoryview, Frame], int]
+#: A frame; or one, and what says where the other lies; or nothing.
+Taken = bytes | tuple[bytes, int] | None
+Take = Callable[[memoryview, int, int, int, memoryview], Taken]
+Put = Callable[[memoryview, int, int, int, memoryview, Frame, int], int]
 
 
-def _taken(words: memoryview, put_at: int, taken_at: int, taken: int, ring: memoryview) -> bytes | None:
+def _taken(words: memoryview, put_at: int, taken_at: int, taken: int, ring: memoryview) -> Taken:
     there = words[put_at] - taken
-    if not _HEAD_BYTES < there <= len(ring):
+    if not HEAD.size < there <= len(ring):
         return None
-    frames, size = HEAD.unpack(_copied(ring, taken, _HEAD_BYTES))
-    if frames != 1 or not 0 < size <= there - _HEAD_BYTES:
+    (frames, size), head, beside = HEAD.unpack(_copied(ring, taken, HEAD.size)), HEAD.size, 0
+    if frames == 2 and there > HEAD_OF_TWO.size:
+        head = HEAD_OF_TWO.size
+        _, size, beside = HEAD_OF_TWO.unpack(_copied(ring, taken, head))
+    if frames - 1 != beside >> 63 or not 0 < size <= there - head:
         return None
-    frame = _copied(ring, taken + _HEAD_BYTES, size)
-    words[taken_at] = taken + _HEAD_BYTES + size
-    return frame
+    frame = _copied(ring, taken + head, size)
+    words[taken_at] = taken + head + size
+    return (frame, beside ^ IN_BLOCK) if beside else frame
 
 
 def _copied(ring: memoryview, start: int, size: int) -> bytes:
@@ -40,10 +49,11 @@ def _copied(ring: memoryview, start: int, size: int) -> bytes:
     return first if len(first) == size else first + ring[: size - len(first)]
 
 
-def _put(words: memoryview, put_at: int, taken_at: int, put: int, ring: memoryview, frame: Frame) -> int:
-    lies, message = put - words[taken_at], HEAD.pack(1, len(frame)) + frame
+def _put(words: memoryview, put_at: int, taken_at: int, put: int, ring: memoryview, frame: Frame, beside: int) -> int:
+    head = HEAD_OF_TWO.pack(2, len(frame), IN_BLOCK | beside) if beside else HEAD.pack(1, len(frame))
+    lies, message = put - words[taken_at], head + frame
     size, at = len(message), put % len(ring)
-    if size == _HEAD_BYTES or not 0 <= lies <= len(ring) - size:
+    if not len(frame) or not 0 <= lies <= len(ring) - size:
         return 0
     first = min(size, len(ring) - at)
     ring[at : at + first] = message[:first]
@@ -54,9 +64,11 @@ def _put(words: memoryview, put_at: int, taken_at: int, put: int, ring: memoryvi
 
 _compiled = sources.in_c("gpu_backend.transport._whole")
 
-#: Takes the next message out of a ring, if it is of one frame and lies there whole; else takes nothing, and is None.
+#: Takes the next message out of a ring, if it is such and lies there whole; else takes nothing, and is None. Where a
+#: frame lies beside it in a block, what says so comes with it, as `put` was given it: nobody has looked at that.
 #: It is given the words, the places of how much was put in and was taken out, how much that was, and the ring.
 take: Take = _taken if _compiled is None else _compiled.take
-#: Puts a message of one frame into a ring, if there is room for all of it; returns how many bytes that took, or 0.
-#: It is given the words, the places of how much was put in and was taken out, how much was put in, and the ring.
+#: Puts a message into a ring, if there is room for all of it; returns how many bytes that took, or 0. It is given the
+#: words, the places of how much was put in and was taken out, how much was put in, the ring, the frame, and where
+#: another lies beside it in a block: what its length says but for `IN_BLOCK`, or 0 if there is none.
 put: Put = _put if _compiled is None else _compiled.put

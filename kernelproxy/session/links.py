@@ -81,11 +81,11 @@ class Link:
     def receive(self, timeout_seconds: float) -> list[Frame] | None:
         """Return the next message, or None if none comes in time. Ctrl-C interrupts the wait."""
         asked = monotonic()
-        if timeout_seconds and (frame := self._soon(asked, timeout_seconds)) is not None:
-            return [frame]
-        until = asked + timeout_seconds
-        spin_until = min(until, asked + self._spinning.seconds)
         try:
+            if timeout_seconds and (message := self._soon(asked, timeout_seconds)) is not None:
+                return message
+            until = asked + timeout_seconds
+            spin_until = min(until, asked + self._spinning.seconds)
             was_sending = not self._push()
             while (message := self._take()) is None:
                 now = monotonic()
@@ -106,8 +106,8 @@ class Link:
             self._socket.wake(is_rung=bool(self._poll.poll(0)))  # what was rung for is read by the next look
         return message
 
-    def _soon(self, asked: float, most_seconds: float) -> bytes | None:
-        """Return a message as most answers are: of one frame, by a ring, and here before others are let have a turn."""
+    def _soon(self, asked: float, most_seconds: float) -> list[Frame] | None:
+        """Return a message as most answers are: whole in a ring, and here before others are let have a turn."""
         socket = self._socket
         if not socket.passes_whole:
             return None
@@ -116,12 +116,12 @@ class Link:
             if not socket.spin(asked + min(most_seconds, _YIELD_SECONDS)):
                 return None
         self.is_torn = True
-        frame = socket.take_whole()
-        if frame is None:
+        message = socket.take_whole()
+        if message is None:
             self.is_torn = False
         else:
             self._spinning.note(monotonic() - asked)
-        return frame
+        return message
 
     def _spin(self, until: float) -> bool:
         """Look for news without sleeping; False if there are none ``until`` then."""
@@ -138,7 +138,9 @@ class Link:
         if not self._has_news() and not self._socket.has_read_ahead:  # takes a fourth of a read in vain
             return None
         self.is_torn = True
-        message = self._socket.receive()
+        message = self._socket.take_whole()
+        if message is None:
+            message = self._socket.receive()
         if message is None:
             self.is_torn = False
         return message

@@ -155,7 +155,7 @@ class Operands:
         if not (lies.c_contiguous or lies.f_contiguous) or offset < 0 or offset + size > lies.nbytes:
             return False
         if content.frame >= 0:
-            self._blocks.write_from(self._reader.read(content), place.address + offset)
+            self._blocks.write_from(self._reader.bytes_of(content), place.address + offset)
         elif size == len(content.data) <= wire.SMALL_BYTES:
             self._blocks.write(place.address + offset, content.data)
         else:

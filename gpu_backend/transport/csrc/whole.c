@@ -1,4 +1,4 @@
-/* Messages of one frame that lie whole in a ring: see ../whole.py.
+/* Messages that lie whole in a ring: see ../whole.py.
 
    What a peer has written is copied before it is looked at; whatever it claims, no more is read than the ring holds. */
 
@@ -7,8 +7,10 @@
 #include <stdint.h>
 #include <string.h>
 
-/* What stands before a frame: a u32, how many there are, and a u64, how long it is. */
-enum { HEAD_BYTES = 12 };
+/* What stands before a frame: a u32, how many there are, and a u64 for each, how long it is. */
+enum { COUNT_BYTES = 4, LENGTH_BYTES = 8, HEAD_BYTES = COUNT_BYTES + LENGTH_BYTES };
+/* Set in the length of one that lies in a block. */
+static const uint64_t in_block = (uint64_t)1 << 63;
 
 /* The words of both rings, and one of the rings. */
 typedef struct {
@@ -60,28 +62,44 @@ static void copy_in(const Py_buffer *ring, uint64_t to, const char *from, uint64
     memcpy(ring->buf, from + first, size - first);
 }
 
-/* The frame, once its words are known; NULL without an error if what lies there is no such message. */
-static PyObject *frame_of(const Py_buffer *ring, uint64_t put, uint64_t taken)
+/* What stands before the frame that is taken, or put in. `beside` is the length of another that lies in a block; or 0. */
+typedef struct {
+    uint64_t bytes, size, beside;
+} Head;
+
+/* 1 if what lies there is such a message, whole. */
+static int read_head(const Py_buffer *ring, uint64_t there, uint64_t taken, Head *head)
 {
-    uint64_t there = put - taken, size;
     uint32_t frames;
-    char head[HEAD_BYTES];
+    char copied[HEAD_BYTES + LENGTH_BYTES];
     if (there <= HEAD_BYTES || there > (uint64_t)ring->len)
+        return 0;
+    copy_out(ring, taken, copied, there < sizeof copied ? HEAD_BYTES : sizeof copied);
+    memcpy(&frames, copied, COUNT_BYTES);
+    memcpy(&head->size, copied + COUNT_BYTES, LENGTH_BYTES);
+    head->bytes = HEAD_BYTES, head->beside = 0;
+    if (frames == 2 && there > sizeof copied) {
+        head->bytes = sizeof copied;
+        memcpy(&head->beside, copied + HEAD_BYTES, LENGTH_BYTES);
+    }
+    return frames - 1 == head->beside >> 63 && head->size != 0 && head->size <= there - head->bytes;
+}
+
+/* The frame, once its words are known; NULL without an error if what lies there is no such message. */
+static PyObject *frame_of(const Py_buffer *ring, uint64_t there, uint64_t taken, Head *head)
+{
+    if (!read_head(ring, there, taken, head))
         return NULL;
-    copy_out(ring, taken, head, HEAD_BYTES);
-    memcpy(&frames, head, sizeof frames);
-    memcpy(&size, head + sizeof frames, sizeof size);
-    if (frames != 1 || size == 0 || size > there - HEAD_BYTES)
-        return NULL;
-    PyObject *frame = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size);
+    PyObject *frame = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)head->size);
     if (frame != NULL)
-        copy_out(ring, taken + HEAD_BYTES, PyBytes_AS_STRING(frame), size);
+        copy_out(ring, taken + head->bytes, PyBytes_AS_STRING(frame), head->size);
     return frame;
 }
 
 static PyObject *take(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     Memory memory;
+    Head head = {0, 0, 0};
     if (count != 5)
         return PyErr_Format(PyExc_TypeError, "words, two places, a number and a ring are wanted");
     uint64_t taken = PyLong_AsUnsignedLongLong(args[3]), *put_at, *taken_at;
@@ -89,44 +107,50 @@ static PyObject *take(PyObject *module, PyObject *const *args, Py_ssize_t count)
         return NULL;
     PyObject *frame = NULL;
     if ((put_at = word(&memory, args[1])) != NULL && (taken_at = word(&memory, args[2])) != NULL) {
-        frame = frame_of(&memory.ring, __atomic_load_n(put_at, __ATOMIC_ACQUIRE), taken);
+        frame = frame_of(&memory.ring, __atomic_load_n(put_at, __ATOMIC_ACQUIRE) - taken, taken, &head);
         if (frame != NULL)
-            __atomic_store_n(taken_at, taken + HEAD_BYTES + (uint64_t)PyBytes_GET_SIZE(frame), __ATOMIC_RELEASE);
+            __atomic_store_n(taken_at, taken + head.bytes + head.size, __ATOMIC_RELEASE);
     }
     release(&memory);
     if (frame == NULL && !PyErr_Occurred())
         Py_RETURN_NONE;
-    return frame;
+    return frame == NULL || !head.beside ? frame : Py_BuildValue("(NK)", frame, head.beside ^ in_block);
 }
 
 /* Put the message in, if there is room for all of it: how many bytes that took. */
-static uint64_t put_in(const Py_buffer *ring, uint64_t *put_at, uint64_t put, uint64_t taken, const Py_buffer *frame)
+static uint64_t put_in(const Py_buffer *ring, uint64_t *put_at, uint64_t put, uint64_t lies, Head head, const char *frame)
 {
-    uint64_t lies = put - taken, size = (uint64_t)frame->len, length = (uint64_t)ring->len;
-    uint32_t frames = 1;
-    char head[HEAD_BYTES];
-    if (size == 0 || lies > length || size > length || HEAD_BYTES + size > length - lies)
+    uint64_t length = (uint64_t)ring->len;
+    uint32_t frames = head.beside ? 2 : 1;
+    char written[HEAD_BYTES + LENGTH_BYTES];
+    if (head.size == 0 || lies > length || head.size > length || head.bytes + head.size > length - lies)
         return 0;
-    memcpy(head, &frames, sizeof frames);
-    memcpy(head + sizeof frames, &size, sizeof size);
-    copy_in(ring, put, head, HEAD_BYTES);
-    copy_in(ring, put + HEAD_BYTES, frame->buf, size);
-    __atomic_store_n(put_at, put + HEAD_BYTES + size, __ATOMIC_SEQ_CST);
-    return HEAD_BYTES + size;
+    memcpy(written, &frames, COUNT_BYTES);
+    memcpy(written + COUNT_BYTES, &head.size, LENGTH_BYTES);
+    memcpy(written + HEAD_BYTES, &head.beside, LENGTH_BYTES);
+    copy_in(ring, put, written, head.bytes);
+    copy_in(ring, put + head.bytes, frame, head.size);
+    __atomic_store_n(put_at, put + head.bytes + head.size, __ATOMIC_SEQ_CST);
+    return head.bytes + head.size;
 }
 
 static PyObject *put(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     Memory memory;
     Py_buffer frame;
-    if (count != 6)
-        return PyErr_Format(PyExc_TypeError, "words, two places, a number, a ring and a frame are wanted");
+    if (count != 7)
+        return PyErr_Format(PyExc_TypeError, "words, two places, a number, a ring, a frame and a number are wanted");
     uint64_t put = PyLong_AsUnsignedLongLong(args[3]), *put_at, *taken_at, size = 0;
+    uint64_t beside = PyErr_Occurred() ? 0 : PyLong_AsUnsignedLongLong(args[6]);
     if (PyErr_Occurred() || PyObject_GetBuffer(args[5], &frame, PyBUF_SIMPLE) < 0)
         return NULL;
     if (open_memory(args[0], args[4], &memory) == 0) {
-        if ((put_at = word(&memory, args[1])) != NULL && (taken_at = word(&memory, args[2])) != NULL)
-            size = put_in(&memory.ring, put_at, put, __atomic_load_n(taken_at, __ATOMIC_ACQUIRE), &frame);
+        if ((put_at = word(&memory, args[1])) != NULL && (taken_at = word(&memory, args[2])) != NULL) {
+            Head head = {HEAD_BYTES, (uint64_t)frame.len, 0};
+            if (beside)
+                head.bytes += LENGTH_BYTES, head.beside = in_block | beside;
+            size = put_in(&memory.ring, put_at, put, put - __atomic_load_n(taken_at, __ATOMIC_ACQUIRE), head, frame.buf);
+        }
         release(&memory);
     }
     PyBuffer_Release(&frame);

@@ -18,6 +18,8 @@ from gpu_backend.executor.ports import Ports
 from gpu_backend.node import inherited
 from gpu_backend.node.certificate import make_certificate
 from gpu_backend.transport import tls
+from gpu_backend.transport.framing import place_of
+from gpu_backend.transport.lost import ConnectionLost
 from gpu_backend.transport.message_socket import MessageSocket
 from gpu_backend.transport.reaching import Expected, reach_far, reach_local
 from gpu_backend.wire.codec import Frame
@@ -212,3 +214,19 @@ def test_all_that_lies_there_is_read_in_one_look(ports: Ports, notebook: Message
         looks.append([bytes(frames[0]) for _, frames in ports.read_data()])
     assert [one for look in looks for one in look] == [b"%d" % number for number in range(40)]
     assert len(looks) < 5
+
+
+@pytest.mark.parametrize("notebook", [0], indirect=True)
+def test_a_notebook_that_speaks_of_a_block_that_it_never_gave_is_let_go_of(
+    ports: Ports, notebook: MessageSocket
+) -> None:
+    assert notebook.send([b"who"])
+    assert _read(ports, 1, 60.0) == [b"who"]
+    assert notebook._ring is not None
+    assert notebook._ring.put_whole(b"rubbish", place_of(3, 1000))
+    assert ports.wait(60.0).data
+    assert not list(ports.read_data())
+    assert not ports.hears_peers()
+    assert select.select([notebook], [], [], 60.0)[0]
+    with pytest.raises(ConnectionLost):
+        notebook.receive()

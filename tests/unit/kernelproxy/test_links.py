@@ -118,7 +118,9 @@ def interrupted(moment: int, action: Callable[..., object], argument: object) ->
 
 
 OF_ONE_FRAME_AND_OF_SEVERAL = pytest.mark.parametrize(
-    "message", [[b"one", b"two", b"three"], [b"one"]], ids=["three frames", "one frame"]
+    "message",
+    [[b"one", b"two", b"three"], [b"one"], [b"one", bytes(40_000)]],
+    ids=["three frames", "one frame", "one in a block"],
 )
 
 

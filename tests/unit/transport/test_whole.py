@@ -1,4 +1,4 @@
-"""Messages of one frame in a ring: taken and put in as `framing` does it, whatever a peer claims, compiled or not."""
+"""Messages whole in a ring: taken and put in as `framing` does it, whatever a peer claims, compiled or not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpu_backend.transport import whole
-from gpu_backend.transport.framing import MAX_MESSAGE_BYTES, single
+from gpu_backend.transport.framing import MAX_MESSAGE_BYTES, head, place_of, single
+from gpu_backend.transport.shared_frames import BLOCK_BYTES
 from gpu_backend.wire.codec import Frame
 
 #: Compiled, if anything is here, and as Python has it.
@@ -36,11 +37,11 @@ class Ring:
     def read(self, at: int, size: int) -> bytes:
         return bytes(self.ring[(at + place) % SIZE] for place in range(size))
 
-    def take(self, take: whole.Take) -> bytes | None:
+    def take(self, take: whole.Take) -> whole.Taken:
         return take(self.words, PUT_AT, TAKEN_AT, self.words[TAKEN_AT], self.ring)
 
-    def put(self, put: whole.Put, frame: Frame) -> int:
-        return put(self.words, PUT_AT, TAKEN_AT, self.words[PUT_AT], self.ring, frame)
+    def put(self, put: whole.Put, frame: Frame, beside: int = 0) -> int:
+        return put(self.words, PUT_AT, TAKEN_AT, self.words[PUT_AT], self.ring, frame, beside)
 
 
 @pytest.fixture(params=TAKES)
@@ -69,6 +70,22 @@ def test_what_was_put_in_is_taken_out(took: whole.Take, gave: whole.Put, frames:
         assert ring.words[PUT_AT] == ring.words[TAKEN_AT]
 
 
+@pytest.mark.parametrize(("took", "gave"), list(product(TAKES.values(), PUTS.values())))
+@given(st.binary(max_size=SIZE), st.integers(0, 7), st.integers(1, BLOCK_BYTES), st.integers(0, 1 << 40))
+def test_a_frame_in_a_block_is_told_of_beside_the_one_that_is_taken(
+    took: whole.Take, gave: whole.Put, frame: bytes, block: int, length: int, begun: int
+) -> None:
+    ring, place = Ring(begun, begun), place_of(block, length)
+    message = head([frame, bytes(length)], [None, block]) + frame
+    size = ring.put(gave, frame, place)
+    assert size == (len(message) if 0 < len(frame) <= SIZE - whole.HEAD_OF_TWO.size else 0)
+    if size:
+        assert ring.read(ring.words[TAKEN_AT], size) == message
+        assert ring.take(took) == (frame, place)
+    assert ring.take(took) is None
+    assert ring.words[PUT_AT] == ring.words[TAKEN_AT]
+
+
 def test_several_are_taken_one_by_one(take: whole.Take, put: whole.Put) -> None:
     ring = Ring(50, 50)
     assert ring.put(put, b"one") == 15
@@ -85,6 +102,10 @@ def test_several_are_taken_one_by_one(take: whole.Take, put: whole.Put) -> None:
         b"", single(b"whole")[:11], single(b"whole")[:-1], single(b""), struct.pack("<IQ", 2, 5) + b"whole",
         struct.pack("<IQ", 1, (1 << 64) - 1) + b"whole", struct.pack("<IQ", 1, MAX_MESSAGE_BYTES) + b"whole",
         struct.pack("<IQ", 1, 5 | 1 << 63) + b"whole", struct.pack("<IQ", 0, 5) + b"whole",
+        struct.pack("<IQQ", 2, 5, 5) + b"wholewhole", struct.pack("<IQQ", 2, 5, 1 << 62 | 5) + b"whole",
+        struct.pack("<IQQ", 2, 0, 1 << 63 | 5), struct.pack("<IQQ", 2, 6, 1 << 63 | 5) + b"whole",
+        struct.pack("<IQQ", 2, 1 << 63 | 5, 1 << 63 | 5) + b"whole", struct.pack("<IQQ", 2, 5, 1 << 63 | 5)[:-1],
+        struct.pack("<IQQQ", 3, 5, 1 << 63 | 5, 1 << 63 | 5) + b"whole",
     ],
 )  # fmt: skip
 def test_all_other_messages_are_left_where_they_lie(take: whole.Take, message: bytes) -> None:
@@ -125,7 +146,7 @@ def test_there_is_no_word_beyond_the_memory(ring: Ring, place: int) -> None:
         with pytest.raises(IndexError):
             whole.take(ring.words, *places, 0, ring.ring)
         with pytest.raises(IndexError):
-            whole.put(ring.words, *places, 0, ring.ring, b"frame")
+            whole.put(ring.words, *places, 0, ring.ring, b"frame", 0)
 
 
 @IS_COMPILED
@@ -137,12 +158,15 @@ def test_nothing_is_done_with_what_makes_no_sense(ring: Ring) -> None:
         (1, 0, 0, 0, ring.ring),
     ):
         with pytest.raises(TypeError):
-            whole.take(*given_)  # type: ignore[call-arg, arg-type]
+            whole.take(*given_)
     for frame in (None, "text", 5):
         with pytest.raises(TypeError):
-            whole.put(ring.words, 0, 1, 0, ring.ring, frame)  # type: ignore[arg-type]
+            whole.put(ring.words, 0, 1, 0, ring.ring, frame, 0)  # type: ignore[arg-type]
     with pytest.raises((TypeError, BufferError)):
-        whole.put(ring.words, 0, 1, 0, ring.ring.toreadonly(), b"frame")
+        whole.put(ring.words, 0, 1, 0, ring.ring.toreadonly(), b"frame", 0)
+    for beside in ("a", -1, 1 << 64):
+        with pytest.raises((TypeError, OverflowError)):
+            whole.put(ring.words, 0, 1, 0, ring.ring, b"frame", beside)  # type: ignore[arg-type]
 
 
 def test_python_does_it_where_nothing_compiled_is_wanted() -> None:
