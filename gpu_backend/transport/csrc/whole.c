@@ -108,13 +108,15 @@ static PyObject *take(PyObject *module, PyObject *const *args, Py_ssize_t count)
     PyObject *frame = NULL;
     if ((put_at = word(&memory, args[1])) != NULL && (taken_at = word(&memory, args[2])) != NULL) {
         frame = frame_of(&memory.ring, __atomic_load_n(put_at, __ATOMIC_ACQUIRE) - taken, taken, &head);
+        if (frame != NULL && head.beside)
+            frame = Py_BuildValue("(NK)", frame, head.beside ^ in_block);
         if (frame != NULL)
             __atomic_store_n(taken_at, taken + head.bytes + head.size, __ATOMIC_RELEASE);
     }
     release(&memory);
     if (frame == NULL && !PyErr_Occurred())
         Py_RETURN_NONE;
-    return frame == NULL || !head.beside ? frame : Py_BuildValue("(NK)", frame, head.beside ^ in_block);
+    return frame;
 }
 
 /* Put the message in, if there is room for all of it: how many bytes that took. */

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from weakref import ref
+
 import numpy as np
 
 from gpu_backend.opstream.layout import contiguous
-from gpu_backend.transport.endings import at_end
+from gpu_backend.transport.endings import at_end, ending
 from kernelproxy.calls import array_core, remote_object
 from kernelproxy.client import Client
 from kernelproxy.namespace.pinned_memory import PinnedMemoryPool
@@ -21,6 +23,19 @@ def test_an_action_is_done_once_when_the_object_ends() -> None:
     assert python_run(objects.clear) == []
     assert done == [("ended", 3)]
     assert reference() is None
+
+
+def test_one_ending_serves_any_number_of_objects() -> None:
+    left = {3: "three", 5: "five"}
+    at_end_of_three = ending(left.pop, 3, None)
+    for _ in range(3):
+        left[3] = "three"
+        objects = [np.zeros(3)]
+        reference = ref(objects[0], at_end_of_three)
+        assert 3 in left
+        assert python_run(objects.clear) == []
+        assert left == {5: "five"}
+        assert reference() is None
 
 
 def test_blocks_of_pinned_memory_come_back_without_a_line_of_python() -> None:
