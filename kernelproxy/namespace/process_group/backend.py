@@ -13,6 +13,7 @@ from kernelproxy.calls.brought import on_device
 from kernelproxy.calls.on_stream import on_stream
 from kernelproxy.client import current
 from kernelproxy.namespace.process_group import dense, sparse
+from kernelproxy.namespace.process_group.ending import finish, finish_at_end
 from kernelproxy.namespace.process_group.exchange import Exchange
 from kernelproxy.namespace.process_group.meeting import channels_to
 
@@ -72,6 +73,7 @@ class NCCLBackend:
         device = client.number if client.members else client.streams.device
         channels = channels_to(client, f"{host}:{port}", n_devices, rank)
         self._begin(Exchange(client, rank, channels), device)
+        finish_at_end(self._exchange)
 
     def _begin(self, exchange: Exchange, device: int) -> None:
         self._exchange, self._device = exchange, device
@@ -214,7 +216,8 @@ class NCCLBackend:
             self._exchange.client.session.synchronize()
 
     def stop(self) -> None:
-        """Do nothing: nothing runs beside the processes. Channels end with their sessions."""
+        """Let what was asked for be done, for some seconds: others wait for it. A process that ends does so as well."""
+        finish(self._exchange)
 
     # --- what is given ------------------------------------------------------------------------------------------------
 
