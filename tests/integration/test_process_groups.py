@@ -4,33 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from gpu_backend.pool import people
 from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState
-from tests.integration.notebook_pool import cpu_pool, sessions, wait_until
-
-ROOT = Path(__file__).parents[2]
-RUN = (sys.executable, "-m", "workbench", "run", "-c")
-#: What each rank's program begins with: its rank, how many there are, and where a group meets.
-_HEAD = """
-import json, os, sys, warnings
-import numpy as np
-import cupy as cp
-from cupyx.distributed import NCCLBackend, init_process_group
-from cupyx.scipy import sparse
-
-rank, size = int(os.environ["RANK"]), int(os.environ["SIZE"])
-"""
+from tests.integration.notebook_pool import cpu_pool
+from tests.integration.ranks import ROOT, ranks
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -40,57 +24,6 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PoolState]:
     settings = PoolSettings(devices="cpu", sessions_per_device=8, max_sessions_per_user=0)
     with cpu_pool(tmp_path_factory.mktemp("groups"), settings) as own:
         yield own
-
-
-class Ranks:
-    """A program on each of some ranks, one process each."""
-
-    def __init__(self, program: str, size: int, ranks: Sequence[int] | None = None, **more: str) -> None:
-        self._running = [
-            subprocess.Popen(
-                [*RUN, _HEAD + textwrap.dedent(program)], text=True,
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                env={**os.environ, "PYTHONPATH": str(ROOT), "RANK": str(rank), "SIZE": str(size), **more},
-            )
-            for rank in (range(size) if ranks is None else ranks)
-        ]  # fmt: skip
-
-    def __enter__(self) -> Ranks:
-        return self
-
-    def __exit__(self, *of: object) -> None:
-        for one in self._running:
-            one.kill()
-            one.communicate()
-
-    def said(self) -> list[str]:
-        """Wait until all have ended well; return what each has printed."""
-        told = [one.communicate(timeout=500) for one in self._running]
-        assert [errors for _, errors in told] == [""] * len(told)
-        return [out for out, _ in told]
-
-    def found(self) -> list[Any]:
-        """Likewise, of programs that print one line of JSON."""
-        return [json.loads(out) for out in self.said()]
-
-    def errors(self) -> list[str]:
-        """Wait until all have ended; return the last line of what each said on standard error."""
-        told = [one.communicate(timeout=500)[1] for one in self._running]
-        return [(errors.rstrip().splitlines() or [""])[-1] for errors in told]
-
-    def line(self, of: int) -> str:
-        """Return the next line that one prints."""
-        stdout = self._running[of].stdout
-        assert stdout is not None
-        return stdout.readline()
-
-    def signal(self, which: int, number: signal.Signals) -> None:
-        self._running[which].send_signal(number)
-
-
-def ranks(program: str, size: int, **more: Any) -> list[Any]:
-    with Ranks(program, size, **more) as running:
-        return running.found()
 
 
 _ALL_OF_IT = """
@@ -387,108 +320,3 @@ def test_processes_that_a_program_starts_are_ranks(pool: PoolState, tmp_path: Pa
 
 
 _ACTIVATED = "    import kernelproxy\n    kernelproxy.activate()\n    import cupy as cp\n    from cupyx"
-
-
-# --- who does not come, and who goes ----------------------------------------------------------------------------------
-
-_IMPATIENT = """
-from kernelproxy.namespace.process_group import meeting
-meeting.PATIENCE_SECONDS = 1.0
-init_process_group(size, rank, port=7)
-"""
-
-
-def test_who_did_not_come_is_named(pool: PoolState) -> None:
-    with Ranks(_IMPATIENT, 3, ranks=[1]) as running:
-        assert "Of the 3 processes of the group 127.0.0.1:7, ranks 0, 2 did not come within 1 s." in running.errors()[0]
-    wait_until(lambda: sessions(pool) == ())
-
-
-_JOIN = """
-from kernelproxy.namespace.process_group import meeting
-meeting._look = lambda *of: print("waits", flush=True)
-init_process_group(int(os.environ.get("OF", size)), int(os.environ.get("AS", rank)))
-"""
-
-
-@pytest.mark.parametrize(
-    ("more", "why"),
-    [({"AS": "0"}, "Another process is rank 0 of the group 127.0.0.1:13333."),
-     ({"OF": "3"}, "The group 127.0.0.1:13333 is of 2 processes for others, and of 3 for this one.")],
-)  # fmt: skip
-def test_what_does_not_fit_is_refused(pool: PoolState, more: dict[str, str], why: str) -> None:
-    with Ranks(_JOIN, 2, ranks=[0]) as first:
-        assert first.line(0) == "waits\n"
-        with Ranks(_JOIN, 2, ranks=[1], **more) as wrong:
-            assert why in wrong.errors()[0]
-        with Ranks(_JOIN, 2, ranks=[1]) as right:
-            assert right.errors() == first.errors() == [""]
-
-
-def test_another_users_process_does_not_meet_ours(pool: PoolState, tmp_path: Path) -> None:
-    people.add_user(pool, "eve")
-    people.make_key(pool, "eve", tmp_path / "eve.key")
-    own = Path(os.environ["GPU_WORKBENCH_CONFIG"]).read_text().splitlines()
-    hers = tmp_path / "eve.toml"
-    hers.write_text("\n".join([f'key_file = "{tmp_path / "eve.key"}"', *[x for x in own if not x.startswith("key_f")]]))
-    with (
-        Ranks(_IMPATIENT, 2, ranks=[0]) as ours,
-        Ranks(_IMPATIENT, 2, ranks=[1], GPU_WORKBENCH_CONFIG=str(hers)) as other,
-    ):
-        assert "rank 1 did not come" in ours.errors()[0]
-        assert "rank 0 did not come" in other.errors()[0]
-
-
-_BESIDE_A_DEAD_ONE = """
-from gpu_backend.wire.errors import NotCopied
-comm = init_process_group(size, rank)
-comm.barrier()
-print("met", flush=True)
-if rank == 0:
-    sys.stdin.read()
-out = cp.empty(3)
-try:
-    comm.all_reduce(cp.ones(3), out)
-    out.get()
-except NotCopied as error:
-    print("told", "Run the cell again." in str(error))
-print(cp.arange(3).sum())
-"""
-
-
-def test_whose_peer_was_killed_is_told_and_goes_on(pool: PoolState) -> None:
-    with Ranks(_BESIDE_A_DEAD_ONE, 3, ranks=[1, 2]) as others, Ranks(_BESIDE_A_DEAD_ONE, 3, ranks=[0]) as dies:
-        assert [dies.line(0), others.line(0), others.line(1)] == ["met\n"] * 3
-        dies.signal(0, signal.SIGKILL)
-        assert others.said() == ["told True\n3\n"] * 2
-
-
-_INTERRUPTED = """
-from kernelproxy.client import current
-comm = init_process_group(size, rank)
-out = cp.zeros(3)
-if rank == 0:
-    comm.all_reduce(cp.ones(3), out)  # the other does not come
-    print("waits", flush=True)
-    try:
-        out.get()
-    except KeyboardInterrupt:
-        current().session.cancel_pending()
-    print(cp.arange(3).sum(), flush=True)
-else:
-    sys.stdin.read()
-    comm.all_reduce(cp.ones(3), out)  # what it was sent before the other was interrupted
-    print(out.get().tolist())
-out = cp.zeros(3)
-comm.all_reduce(cp.full(3, 5.0), out)
-print(out.get().tolist())
-"""
-
-
-def test_a_rank_that_waits_can_be_interrupted_and_the_next_calls_are_each_others(pool: PoolState) -> None:
-    with Ranks(_INTERRUPTED, 2) as both:
-        assert both.line(0) == "waits\n"
-        both.signal(0, signal.SIGINT)
-        assert both.line(0) == "3\n"
-        first, second = both.said()
-    assert (first, second) == ("[10.0, 10.0, 10.0]\n", "[2.0, 2.0, 2.0]\n[10.0, 10.0, 10.0]\n")

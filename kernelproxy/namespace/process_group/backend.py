@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 from kernelproxy.array.remote_array import ndarray
-from kernelproxy.calls.array_core import ArrayCore, device_of
+from kernelproxy.calls.argument_types import StreamLike
+from kernelproxy.calls.array_core import device_of
 from kernelproxy.calls.brought import on_device
 from kernelproxy.calls.on_stream import on_stream
 from kernelproxy.client import current
@@ -19,6 +20,8 @@ from kernelproxy.namespace.process_group.meeting import channels_to
 
 __all__ = ["NCCLBackend", "init_process_group"]
 
+#: What is sent, or where what comes is put: an array, a sparse matrix or a list of these.
+Operand: TypeAlias = "ndarray | sparse.Matrix | Sequence[sparse.Matrix]"
 _HOST, _PORT = "127.0.0.1", 13333
 #: Of which dtypes arrays may be, by their letters: those that NCCL knows, and complex ones.
 _DTYPES = frozenset("bBiIlLqQefdFD")
@@ -59,6 +62,13 @@ def init_process_group(
     return NCCLBackend(n_devices, rank, host, port, use_mpi)
 
 
+class _Given(NamedTuple):
+    """What a method was given: arrays of the group's device, or sparse matrices and lists of such, the first and last."""
+
+    arrays: list[ndarray]
+    matrices: tuple[Any, Any] | None
+
+
 class NCCLBackend:
     """One rank of a group of processes. The name is CuPy's; what passes goes from executor to executor, without NCCL.
 
@@ -73,6 +83,7 @@ class NCCLBackend:
         device = client.number if client.members else client.streams.device
         channels = channels_to(client, f"{host}:{port}", n_devices, rank)
         self._begin(Exchange(client, rank, channels), device)
+        self.barrier()  # or who has ended by then is not found by those who look for its channel late
         finish_at_end(self._exchange)
 
     def _begin(self, exchange: Exchange, device: int) -> None:
@@ -81,130 +92,144 @@ class NCCLBackend:
 
     # --- collectives --------------------------------------------------------------------------------------------------
 
-    def all_reduce(self, in_array: Any, out_array: Any, op: str = "sum", stream: Any = None) -> None:
+    def all_reduce(self, in_array: Operand, out_array: Operand, op: str = "sum", stream: StreamLike = None) -> None:
         """Put the arrays of all ranks together into that of each, by "sum", "prod", "min" or "max"; complex: "sum"."""
-        with self._doing(stream, in_array, out_array) as is_sparse:
-            if is_sparse:
-                sparse.all_reduce(self._exchange, in_array, out_array, op)
+        with self._doing(stream, in_array, out_array) as given:
+            if given.matrices:
+                sparse.all_reduce(self._exchange, *given.matrices, op)
             else:
-                self._check_contiguous(in_array, out_array)
-                own, out = self._flat_pair(in_array, out_array)
-                dense.all_reduce(self._exchange, own, out, self._op(op, in_array))
+                one, other = given.arrays
+                self._check_contiguous(one, other)
+                own, out = self._flat_pair(one, other)
+                dense.all_reduce(self._exchange, own, out, self._op(op, one))
 
-    def reduce(self, in_array: Any, out_array: Any, root: int = 0, op: str = "sum", stream: Any = None) -> None:
+    def reduce(
+        self, in_array: Operand, out_array: Operand, root: int = 0, op: str = "sum", stream: StreamLike = None
+    ) -> None:
         """Put the arrays of all ranks together into that of ``root``."""
         self._check_peer(root)
         is_root = self.rank == root
-        with self._doing(stream, in_array, *([out_array] if is_root else [])) as is_sparse:
-            if is_sparse:
-                sparse.reduce(self._exchange, in_array, out_array, op, root)
+        with self._doing(stream, in_array, out_array) as given:
+            if given.matrices:
+                sparse.reduce(self._exchange, *given.matrices, op, root)
             else:
-                self._check_contiguous(in_array, *([out_array] if is_root else []))
-                op = self._op(op, in_array)
-                own, out = self._flat_pair(in_array, out_array if is_root else in_array)
-                dense.reduce(self._exchange, own, out if is_root else None, op, root)
+                one, other = given.arrays
+                self._check_contiguous(one, *([other] if is_root else []))
+                op = self._op(op, one)
+                own, out = self._flat_pair(one, other if is_root else one)
+                dense.reduce(self._exchange, own, out, op, root)
 
-    def broadcast(self, in_out_array: Any, root: int = 0, stream: Any = None) -> None:
+    def broadcast(self, in_out_array: Operand, root: int = 0, stream: StreamLike = None) -> None:
         """Have the arrays of all ranks become as that of ``root``."""
         self._check_peer(root)
-        with self._doing(stream, in_out_array) as is_sparse:
-            if is_sparse:
-                sparse.broadcast(self._exchange, in_out_array, root)
+        with self._doing(stream, in_out_array) as given:
+            if given.matrices:
+                sparse.broadcast(self._exchange, given.matrices[0], root)
             else:
-                self._check_contiguous(in_out_array)
-                dense.broadcast(self._exchange, self._flat(in_out_array), root)
+                (one,) = given.arrays
+                self._check_contiguous(one)
+                dense.broadcast(self._exchange, self._flat(one), root)
 
-    def reduce_scatter(self, in_array: Any, out_array: Any, count: int, op: str = "sum", stream: Any = None) -> None:
+    def reduce_scatter(
+        self, in_array: Operand, out_array: Operand, count: int, op: str = "sum", stream: StreamLike = None
+    ) -> None:
         """Put the arrays of all ranks together, ``count`` elements for each rank, one rank's after the other's."""
-        with self._doing(stream, in_array, out_array) as is_sparse:
-            if is_sparse:
-                sparse.reduce_scatter(self._exchange, in_array, out_array, op)
+        with self._doing(stream, in_array, out_array) as given:
+            if given.matrices:
+                sparse.reduce_scatter(self._exchange, *given.matrices, op)
             else:
-                self._check_contiguous(in_array, out_array)
-                own = self._flat(in_array, self._n_devices * count)
-                out = self._flat(out_array, count, in_array)
-                dense.reduce_scatter(self._exchange, own, out, self._op(op, in_array))
+                one, other = given.arrays
+                self._check_contiguous(one, other)
+                own = self._flat(one, self._n_devices * count)
+                out = self._flat(other, count, one)
+                dense.reduce_scatter(self._exchange, own, out, self._op(op, one))
 
-    def all_gather(self, in_array: Any, out_array: Any, count: int, stream: Any = None) -> None:
+    def all_gather(self, in_array: Operand, out_array: Operand, count: int, stream: StreamLike = None) -> None:
         """Put ``count`` elements of each rank behind each other, on all ranks."""
-        with self._doing(stream, in_array, out_array) as is_sparse:
-            if is_sparse:
-                sparse.all_gather(self._exchange, in_array, out_array)
+        with self._doing(stream, in_array, out_array) as given:
+            if given.matrices:
+                sparse.all_gather(self._exchange, *given.matrices)
             else:
-                self._check_contiguous(in_array, out_array)
-                parts = self._parts(out_array, count, in_array)
-                dense.all_gather(self._exchange, self._flat(in_array, count), parts)
+                one, other = given.arrays
+                self._check_contiguous(one, other)
+                parts = self._parts(other, count, one)
+                dense.all_gather(self._exchange, self._flat(one, count), parts)
 
-    def scatter(self, in_array: Any, out_array: Any, root: int = 0, stream: Any = None) -> None:
+    def scatter(self, in_array: Operand, out_array: Operand, root: int = 0, stream: StreamLike = None) -> None:
         """Give each rank one of the elements of ``root``'s array along its first axis."""
         self._check_peer(root)
-        with self._doing(stream, in_array, out_array) as is_sparse:
-            if is_sparse:
-                sparse.scatter(self._exchange, in_array, out_array, root)
+        with self._doing(stream, in_array, out_array) as given:
+            if given.matrices:
+                sparse.scatter(self._exchange, *given.matrices, root)
             else:
-                self._check_first_axis("scatter", "in_array", in_array)
-                self._check_contiguous(in_array, out_array)
-                parts = self._parts(in_array) if self.rank == root else []
-                dense.scatter(self._exchange, parts, self._flat(out_array), root)
+                one, other = given.arrays
+                self._check_first_axis("scatter", "in_array", one)
+                self._check_contiguous(one, other)
+                parts = self._parts(one) if self.rank == root else []
+                dense.scatter(self._exchange, parts, self._flat(other), root)
 
-    def gather(self, in_array: Any, out_array: Any, root: int = 0, stream: Any = None) -> None:
+    def gather(self, in_array: Operand, out_array: Operand, root: int = 0, stream: StreamLike = None) -> None:
         """Put each rank's array into one of the elements of ``root``'s along its first axis."""
         self._check_peer(root)
-        with self._doing(stream, in_array, out_array) as is_sparse:
-            if is_sparse:
-                sparse.gather(self._exchange, in_array, out_array, root)
+        with self._doing(stream, in_array, out_array) as given:
+            if given.matrices:
+                sparse.gather(self._exchange, *given.matrices, root)
             else:
-                self._check_first_axis("gather", "out_array", out_array)
-                self._check_contiguous(in_array, out_array)
-                parts = self._parts(out_array) if self.rank == root else []
-                dense.gather(self._exchange, self._flat(in_array), parts, root)
+                one, other = given.arrays
+                self._check_first_axis("gather", "out_array", other)
+                self._check_contiguous(one, other)
+                parts = self._parts(other) if self.rank == root else []
+                dense.gather(self._exchange, self._flat(one), parts, root)
 
-    def all_to_all(self, in_array: Any, out_array: Any, stream: Any = None) -> None:
+    def all_to_all(self, in_array: Operand, out_array: Operand, stream: StreamLike = None) -> None:
         """Give each rank one of the elements of this one's array along its first axis, and get one from each."""
-        with self._doing(stream, in_array, out_array) as is_sparse:
-            if is_sparse:
-                sparse.all_to_all(self._exchange, in_array, out_array)
+        with self._doing(stream, in_array, out_array) as given:
+            if given.matrices:
+                sparse.all_to_all(self._exchange, *given.matrices)
             else:
-                self._check_first_axis("all_to_all", "in_array", in_array)
-                self._check_first_axis("all_to_all", "out_array", out_array)
-                self._check_contiguous(in_array, out_array)
-                dense.all_to_all(self._exchange, self._parts(in_array), self._parts(out_array))
+                one, other = given.arrays
+                self._check_first_axis("all_to_all", "in_array", one)
+                self._check_first_axis("all_to_all", "out_array", other)
+                self._check_contiguous(one, other)
+                dense.all_to_all(self._exchange, self._parts(one), self._parts(other))
 
     # --- of two -------------------------------------------------------------------------------------------------------
 
-    def send(self, array: Any, peer: int, stream: Any = None) -> None:
+    def send(self, array: Operand, peer: int, stream: StreamLike = None) -> None:
         """Send an array to one rank, which calls `recv`."""
         self._check_peer(peer, is_another=True)
-        with self._doing(stream, array) as is_sparse:
-            if is_sparse:
-                sparse.send(self._exchange, array, peer)
+        with self._doing(stream, array) as given:
+            if given.matrices:
+                sparse.send(self._exchange, given.matrices[0], peer)
             else:
-                self._check_contiguous(array)
-                self._exchange.send([self._flat(array)], peer)
+                (one,) = given.arrays
+                self._check_contiguous(one)
+                self._exchange.send([self._flat(one)], peer)
 
-    def recv(self, out_array: Any, peer: int, stream: Any = None) -> None:
+    def recv(self, out_array: Operand, peer: int, stream: StreamLike = None) -> None:
         """Put what one rank sends, by `send`, into an array."""
         self._check_peer(peer, is_another=True)
-        with self._doing(stream, out_array) as is_sparse:
-            if is_sparse:
-                sparse.receive(self._exchange, out_array, peer)
+        with self._doing(stream, out_array) as given:
+            if given.matrices:
+                sparse.receive(self._exchange, given.matrices[0], peer)
             else:
-                self._check_contiguous(out_array)
-                self._exchange.receive([self._flat(out_array)], peer)
+                (one,) = given.arrays
+                self._check_contiguous(one)
+                self._exchange.receive([self._flat(one)], peer)
 
-    def send_recv(self, in_array: Any, out_array: Any, peer: int, stream: Any = None) -> None:
+    def send_recv(self, in_array: Operand, out_array: Operand, peer: int, stream: StreamLike = None) -> None:
         """Send an array to one rank and put what it sends into another; it calls this as well."""
         self._check_peer(peer)
-        with self._doing(stream, in_array, out_array) as is_sparse:
-            if is_sparse:
-                sparse.send_and_receive(self._exchange, in_array, out_array, peer)
+        with self._doing(stream, in_array, out_array) as given:
+            if given.matrices:
+                sparse.send_and_receive(self._exchange, *given.matrices, peer)
                 return
-            self._check_contiguous(in_array, out_array)
-            going, coming = self._flat(in_array), self._flat(out_array)
+            one, other = given.arrays
+            self._check_contiguous(one, other)
             if peer == self.rank:
-                dense.copy(going, self._flat(out_array, in_array.size, in_array))
+                dense.copy(*self._flat_pair(one, other))
             else:
-                self._exchange.send_and_receive([going], [coming], peer)
+                self._exchange.send_and_receive([self._flat(one)], [self._flat(other)], peer)
 
     # --- waiting ------------------------------------------------------------------------------------------------------
 
@@ -222,22 +247,21 @@ class NCCLBackend:
     # --- what is given ------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _doing(self, stream: Any, *given: Any) -> Iterator[bool]:
-        """Have what is recorded in the block run on ``stream``, on our device; tell whether matrices are given."""
+    def _doing(self, stream: StreamLike, *given: Operand) -> Iterator[_Given]:
+        """Have what is recorded in the block run on ``stream``, on our device; tell what is given."""
         self._exchange.check()
         is_sparse = bool(given) and sparse.is_sparse(given[0])
-        if not is_sparse:
-            for array in given:
-                self._check_is_here(array)
+        arrays = [] if is_sparse else [self._here(one) for one in given]
         client = self._exchange.client
         with on_device(client, self._device), on_stream(client, stream):
-            yield is_sparse
+            yield _Given(arrays, (given[0], given[-1]) if is_sparse else None)
 
-    def _check_is_here(self, array: object) -> None:
-        if not isinstance(array, ArrayCore):
+    def _here(self, array: object) -> ndarray:
+        if not isinstance(array, ndarray):
             raise TypeError(f"A process group takes arrays of its device, and not {type(array).__name__}.")
         if array._client is not self._exchange.client or device_of(array) != self._device:
             raise ValueError(f"The process group was made on device {self._device}, and the array is on another.")
+        return array
 
     @staticmethod
     def _check_contiguous(*arrays: ndarray) -> None:

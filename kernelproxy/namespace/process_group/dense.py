@@ -57,20 +57,20 @@ def broadcast(exchange: Exchange, array: ndarray, root: int) -> None:
         exchange.among_all({}, {root: [array]})
 
 
-def all_gather(exchange: Exchange, own: ndarray, parts: Sequence[Any]) -> None:
+def all_gather(exchange: Exchange, own: ndarray, parts: Sequence[ndarray]) -> None:
     """Put what each rank has into one of the ``parts``, on all ranks."""
     copy(own, parts[exchange.rank])
     exchange.among_all({peer: [own] for peer in exchange.others}, {peer: [parts[peer]] for peer in exchange.others})
 
 
-def all_to_all(exchange: Exchange, outgoing: Sequence[Any], incoming: Sequence[Any]) -> None:
+def all_to_all(exchange: Exchange, outgoing: Sequence[ndarray], incoming: Sequence[ndarray]) -> None:
     """Send each rank a part, and get one from each."""
     copy(outgoing[exchange.rank], incoming[exchange.rank])
     going, coming = ({peer: [parts[peer]] for peer in exchange.others} for parts in (outgoing, incoming))
     exchange.among_all(going, coming)
 
 
-def scatter(exchange: Exchange, parts: Sequence[Any], out: ndarray, root: int) -> None:
+def scatter(exchange: Exchange, parts: Sequence[ndarray], out: ndarray, root: int) -> None:
     """Send each rank one of the ``parts`` that ``root`` has."""
     if exchange.rank == root:
         copy(parts[root], out)
@@ -79,7 +79,7 @@ def scatter(exchange: Exchange, parts: Sequence[Any], out: ndarray, root: int) -
         exchange.among_all({}, {root: [out]})
 
 
-def gather(exchange: Exchange, own: ndarray, parts: Sequence[Any], root: int) -> None:
+def gather(exchange: Exchange, own: ndarray, parts: Sequence[ndarray], root: int) -> None:
     """Put what each rank has into one of the ``parts`` of ``root``."""
     if exchange.rank == root:
         copy(own, parts[root])
@@ -88,8 +88,8 @@ def gather(exchange: Exchange, own: ndarray, parts: Sequence[Any], root: int) ->
         exchange.among_all({root: [own]}, {})
 
 
-def reduce(exchange: Exchange, own: Any, out: Any, op: str, root: int) -> None:
-    """Put the arrays of all ranks together, into that of ``root``; the others' ``out`` is None."""
+def reduce(exchange: Exchange, own: ndarray, out: ndarray, op: str, root: int) -> None:
+    """Put the arrays of all ranks together, into that of ``root``; the others' ``out`` stays."""
     for part in _parts(own.size, own.dtype, _AT_ONCE_BYTES):
         if exchange.rank == root:
             _reduced(exchange, own[part], out[part], op, {})
@@ -97,7 +97,7 @@ def reduce(exchange: Exchange, own: Any, out: Any, op: str, root: int) -> None:
             exchange.among_all({root: [own[part]]}, {})
 
 
-def reduce_scatter(exchange: Exchange, own: Any, out: Any, op: str) -> None:
+def reduce_scatter(exchange: Exchange, own: ndarray, out: ndarray, op: str) -> None:
     """Put the arrays of all ranks together, each rank the part that is its own."""
     count = out.size
     for part in _parts(count, own.dtype, _AT_ONCE_BYTES // exchange.size):
@@ -105,7 +105,7 @@ def reduce_scatter(exchange: Exchange, own: Any, out: Any, op: str) -> None:
         _reduced(exchange, pieces[exchange.rank], out[part], op, dict(enumerate(pieces)))
 
 
-def all_reduce(exchange: Exchange, own: Any, out: Any, op: str) -> None:
+def all_reduce(exchange: Exchange, own: ndarray, out: ndarray, op: str) -> None:
     """Put the arrays of all ranks together, on all of them.
 
     What is small each rank gets from all others. Of what is not, each rank gets and reduces a part, which it sends to
@@ -124,7 +124,7 @@ def all_reduce(exchange: Exchange, own: Any, out: Any, op: str) -> None:
         exchange.among_all({peer: [whole[share]] for peer in others}, {peer: [whole[shares[peer]]] for peer in others})
 
 
-def _reduced(exchange: Exchange, own: Any, out: Any, op: str, outgoing: dict[int, Any]) -> None:
+def _reduced(exchange: Exchange, own: ndarray, out: ndarray, op: str, outgoing: dict[int, ndarray]) -> None:
     """Get what is ``own`` of all others as well and put all of it together into ``out``, which may be the same memory.
 
     ``outgoing`` is what others get for their part at the same time.
@@ -140,7 +140,7 @@ def _reduced(exchange: Exchange, own: Any, out: Any, op: str, outgoing: dict[int
         _put_together(partial(dispatch.call, OPERATIONS[op]), in_order, own, out)
 
 
-def _put_together(operation: Callable[..., Any], in_order: list[Any], own: Any, out: Any) -> None:
+def _put_together(operation: Callable[..., Any], in_order: list[ndarray], own: ndarray, out: ndarray) -> None:
     """Put the arrays together from the first to the last; but for the last step in memory of others, never our own."""
     total = in_order[0]
     for one in in_order[1:-1]:
@@ -156,7 +156,7 @@ def _parts(count: int, dtype: DType, most_bytes: int) -> list[slice]:
     return [slice(first, min(first + step, count)) for first in range(0, max(count, 1), step)]
 
 
-def copy(source: Any, target: Any) -> None:
+def copy(source: ndarray, target: ndarray) -> None:
     """Copy what a rank has for itself."""
     if source.size:
         target[...] = source

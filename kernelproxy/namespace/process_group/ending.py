@@ -9,6 +9,7 @@ from time import monotonic
 from weakref import WeakSet
 
 from gpu_backend.wire.errors import WorkbenchError
+from kernelproxy.client import Client, clients
 from kernelproxy.namespace.process_group.exchange import Exchange
 from kernelproxy.stream.mirrored import MirroredPipeline
 
@@ -20,12 +21,17 @@ _LOOK_SECONDS = 0.05
 #: Of what `multiprocessing` does at the end of a process that it has started, this comes first.
 _FIRST = 1000
 
-_exchanges: WeakSet[Exchange] = WeakSet()
+
+class _Exchanges:
+    """Those of a client that are in use."""
+
+    def __init__(self, client: Client) -> None:
+        self.all: WeakSet[Exchange] = WeakSet()
 
 
 def finish_at_end(exchange: Exchange) -> None:
     """Finish what a group is asked for as the process ends, before its session does."""
-    _exchanges.add(exchange)
+    exchange.client.part(_Exchanges).all.add(exchange)
     atexit.unregister(_finish_all)
     atexit.register(_finish_all)
     # Processes that `multiprocessing` starts end without what is registered above, before Python 3.13.
@@ -47,5 +53,6 @@ def _drain(pipeline: MirroredPipeline) -> None:
 
 
 def _finish_all() -> None:
-    for one in list(_exchanges):
-        finish(one)
+    for client in clients():
+        for one in list(client.part(_Exchanges).all):
+            finish(one)

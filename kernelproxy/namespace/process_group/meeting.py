@@ -49,26 +49,29 @@ def channels_to(client: Client, name: str, size: int, rank: int) -> tuple[str, .
 
 
 def _met(client: Client, name: str, size: int, rank: int) -> tuple[str, ...]:
-    """Wait at the gateway until nobody is missing."""
-    attempt, begun, missing = secrets.token_hex(_ATTEMPT_BYTES), monotonic(), tuple(range(size))
+    """Wait at the gateway until nobody is missing; an interrupt too ends the line that says what is waited for."""
     raised: BaseException | None = None
     try:
-        while True:
-            if (group := _asked(client, name, size, rank, attempt, begun)) is not None:
-                if not group.missing:
-                    return group.channels
-                missing = group.missing
-            _look(client, name, missing, begun)
-            if monotonic() - begun > PATIENCE_SECONDS:
-                raise TimeoutError(
-                    f"Of the {size} processes of the group {name}, {_ranks(missing)} did not come within "
-                    f"{PATIENCE_SECONDS:g} s. Start one for each rank, of one user, with one host, port and n_devices."
-                )
-    except BaseException as error:  # an interrupt too ends the line that says what is waited for
+        return _waited(client, name, size, rank)
+    except BaseException as error:
         raised = error
         raise
     finally:
         client.signs.settle(raised)
+
+
+def _waited(client: Client, name: str, size: int, rank: int) -> tuple[str, ...]:
+    attempt, begun, missing = secrets.token_hex(_ATTEMPT_BYTES), monotonic(), tuple(range(size))
+    while monotonic() - begun <= PATIENCE_SECONDS:
+        if (group := _asked(client, name, size, rank, attempt, begun)) is not None:
+            if not group.missing:
+                return group.channels
+            missing = group.missing
+        _look(client, name, missing, begun)
+    raise TimeoutError(
+        f"Of the {size} processes of the group {name}, {_ranks(missing)} did not come within {PATIENCE_SECONDS:g} s. "
+        "Start one for each rank, of one user, with one host, port and n_devices."
+    )
 
 
 def _asked(client: Client, name: str, size: int, rank: int, attempt: str, begun: float) -> Group | None:
