@@ -63,7 +63,7 @@ def init_process_group(
 
 
 class _Given(NamedTuple):
-    """What a method was given: arrays of the group's device, or sparse matrices and lists of such, the first and last."""
+    """What a method was given: arrays of the group's device, or sparse matrices and lists of such: first and last."""
 
     arrays: list[ndarray]
     matrices: tuple[Any, Any] | None
