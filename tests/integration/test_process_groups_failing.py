@@ -91,6 +91,7 @@ def test_whose_peer_was_killed_is_told_and_goes_on(pool: PoolState) -> None:
 
 
 _INTERRUPTED = """
+from gpu_backend.wire.errors import NotCopied
 from kernelproxy.client import current
 comm = init_process_group(size, rank)
 out = cp.zeros(3)
@@ -104,8 +105,11 @@ if rank == 0:
     print(cp.arange(3).sum(), flush=True)
 else:
     sys.stdin.read()
-    comm.all_reduce(cp.ones(3), out)  # what it was sent before the other was interrupted
-    print(out.get().tolist())
+    comm.all_reduce(cp.ones(3), out)  # it was sent something if that was not dropped by then
+    try:
+        print(out.get().tolist())
+    except NotCopied:
+        print("told")
 out = cp.zeros(3)
 comm.all_reduce(cp.full(3, 5.0), out)
 print(out.get().tolist())
@@ -118,4 +122,5 @@ def test_a_rank_that_waits_can_be_interrupted_and_the_next_calls_are_each_others
         both.signal(0, signal.SIGINT)
         assert both.line(0) == "3\n"
         first, second = both.said()
-    assert (first, second) == ("[10.0, 10.0, 10.0]\n", "[2.0, 2.0, 2.0]\n[10.0, 10.0, 10.0]\n")
+    assert first == "[10.0, 10.0, 10.0]\n"
+    assert second in ("[2.0, 2.0, 2.0]\n[10.0, 10.0, 10.0]\n", "told\n[10.0, 10.0, 10.0]\n")

@@ -53,7 +53,7 @@ def _met(client: Client, name: str, size: int, rank: int) -> tuple[str, ...]:
     raised: BaseException | None = None
     try:
         return _waited(client, name, size, rank)
-    except BaseException as error:
+    except BaseException as error:  # whatever it is, the line says that it was so
         raised = error
         raise
     finally:
