@@ -11,7 +11,7 @@ from typing import Final
 from gpu_backend.transport.copying import Bytes
 from gpu_backend.transport.lost import ConnectionLost
 from gpu_backend.transport.message_socket import MessageSocket
-from gpu_backend.wire.channels import MOST_NAME, Meet, Met, NoPiece, OnChannel, Piece
+from gpu_backend.wire.channels import MOST_NAME, Last, Meet, Met, NoPiece, OnChannel, Piece
 from gpu_backend.wire.codec import Codec, Frame, encode
 from gpu_backend.wire.errors import WireError
 
@@ -116,6 +116,8 @@ class Channel:
             self.send(Met())
         elif isinstance(message, Met) and self.name and not self.is_met:
             self.is_met = True
+        elif isinstance(message, Last) and self.is_met:
+            raise ConnectionLost("its executor has ended")
         else:
             raise ConnectionLost("it said what it had no reason to")
 

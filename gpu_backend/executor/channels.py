@@ -14,7 +14,7 @@ import socket
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
-from time import monotonic
+from time import monotonic, sleep
 from typing import Final, NamedTuple
 
 from gpu_backend.executor.channel import Channel
@@ -22,7 +22,7 @@ from gpu_backend.transport.channel import is_silent
 from gpu_backend.transport.lost import ConnectionLost
 from gpu_backend.transport.message_socket import MessageSocket
 from gpu_backend.transport.reaching import Expected, reach_by
-from gpu_backend.wire.channels import MOST_NAME, Meet, NoPiece, TakeChannel
+from gpu_backend.wire.channels import MOST_NAME, Last, Meet, NoPiece, TakeChannel
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.errors import NotCopied
 
@@ -37,6 +37,9 @@ _COMING_SECONDS: Final = 12.0
 _MOST_CHANNELS: Final = 32
 #: How often to look whether the hosts of peers still answer, and for what can go, seconds.
 _TIDY_SECONDS: Final = 1.0
+#: How long an executor that ends waits for others to take what it has sent, and how often it looks, seconds.
+_LEAVE_SECONDS: Final = 3.0
+_LEAVE_LOOK_SECONDS: Final = 1e-3
 #: Lost channels that are kept for pieces that they have brought.
 _MOST_LOST: Final = 4
 _LOST: Final = (
@@ -238,12 +241,27 @@ class Channels:
         return all(channel.doze() for channel in self._all() if not channel.lost)
 
     def close(self) -> None:
-        """Hang up on all. A bell that may still be rung goes with the process."""
+        """Hang up on all, once they have what they were sent. A bell that may still be rung goes with the process."""
+        self._take_leave()
         for channel in self._all():
             channel.lose("the executor ends")
         if self._bell >= 0 and not self._under_proof:
             os.close(self._bell)
             self._bell = -1
+
+    def _take_leave(self) -> None:
+        """Let others read what is on its way to them: their notebooks' programs may outlive ours."""
+        until, left = monotonic() + _LEAVE_SECONDS, [one for one in self._named.values() if not one.lost]
+        for channel in left:
+            channel.send(Last())
+        while left and monotonic() < until:
+            for channel in left:
+                channel.connected.wake(True)
+                channel.hear()
+                channel.push()
+            left = [one for one in left if not one.lost]
+            if left:
+                sleep(_LEAVE_LOOK_SECONDS)
 
     # --- what the notebook says ---------------------------------------------------------------------------------------
 

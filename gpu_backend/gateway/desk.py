@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from gpu_backend.gateway.directory import User
 from gpu_backend.gateway.entitlements import refuse_wish
+from gpu_backend.gateway.gathering import Gathering
 from gpu_backend.gateway.ledger import Ledger
 from gpu_backend.gateway.opening import Asker, Opening
 from gpu_backend.gateway.sessions import Sessions
@@ -32,12 +33,14 @@ from gpu_backend.wire.control import (
     Ticket,
 )
 from gpu_backend.wire.errors import RefusalCode
+from gpu_backend.wire.groups import JoinGroup
 
 #: What of a wish counts when a session is opened, and never again.
 _SETTLED = ("affinity", "anti_affinity", "exclusion", "is_whole", "devices", "sessions")
 Request = (
-    OpenSession | RenewTicket | RestartSession | CloseSession | SetWish | LeaveQueue | OpenChannel | AskPool | AskUsage
-)
+    OpenSession | RenewTicket | RestartSession | CloseSession | SetWish | LeaveQueue | OpenChannel | JoinGroup | AskPool
+    | AskUsage
+)  # fmt: skip
 
 
 class Desk:
@@ -51,6 +54,7 @@ class Desk:
         self._ledger = ledger
         self._opening = opening
         self._showing = showing
+        self._gathering = Gathering(sessions)
 
     async def answer(self, user: User, key: str, message: Request) -> FromGateway:
         """Return the answer to ``message``, which came from ``user`` with the public key ``key``."""
@@ -71,6 +75,8 @@ class Desk:
                 return Done(message.request)
             case OpenChannel():
                 return self._open_channel(key, message)
+            case JoinGroup():
+                return await self._join_group(asker, message)
             case AskPool():
                 return self._showing.pool(user, message)
             case AskUsage():
@@ -100,6 +106,12 @@ class Desk:
         if not self._sessions.dial(session, to, message.channel):
             return Denied(message.request, RefusalCode.STARTING, f"The node {session.node} cannot be reached now.")
         return Done(message.request)
+
+    async def _join_group(self, asker: Asker, message: JoinGroup) -> FromGateway:
+        if self._serving(asker.key, message.session) is None:
+            why = "The session that is to be in the group has no executor, or is none of yours."
+            return Denied(message.request, RefusalCode.UNKNOWN_SESSION, why)
+        return await self._gathering.join(asker, message)
 
     def _serving(self, key: str, name: str) -> Session | None:
         session = self._sessions.all.get(name)

@@ -84,4 +84,8 @@ class NoPiece(msgspec.Struct, frozen=True, array_like=True, tag="no_piece"):
     reason: str
 
 
-OnChannel = Meet | Met | Piece | NoPiece
+class Last(msgspec.Struct, frozen=True, array_like=True, tag="last"):
+    """All that I send has come before this: I am about to end, and wait for you to hang up."""
+
+
+OnChannel = Meet | Met | Piece | NoPiece | Last

@@ -12,6 +12,7 @@ import msgspec
 from gpu_backend.wire.channels import DialChannel, OpenChannel
 from gpu_backend.wire.clusters import Cluster
 from gpu_backend.wire.devices import DeviceReport
+from gpu_backend.wire.groups import Group, JoinGroup
 from gpu_backend.wire.secrecy import HoldsSecret
 from gpu_backend.wire.views import Membership, PoolView, UsageView
 from gpu_backend.wire.wish import Wish
@@ -152,10 +153,10 @@ class Done(msgspec.Struct, frozen=True, array_like=True, tag="done"):
 
 
 ToGateway = (
-    OpenSession | RenewTicket | RestartSession | CloseSession | SetWish | LeaveQueue | OpenChannel | AskPool | AskUsage
-    | StopPool
+    OpenSession | RenewTicket | RestartSession | CloseSession | SetWish | LeaveQueue | OpenChannel | JoinGroup | AskPool
+    | AskUsage | StopPool
 )  # fmt: skip
-FromGateway = Ticket | Queued | Denied | Done | PoolView | UsageView | Membership | Cluster
+FromGateway = Ticket | Queued | Denied | Done | Group | PoolView | UsageView | Membership | Cluster
 
 # --- agent <-> gateway ----------------------------------------------------------------------------------------------
 

@@ -197,6 +197,10 @@ OWN: dict[str, str] = {
     "cupyx.distributed.array.distributed_array": f"{_DISTRIBUTED}.distributed_array:distributed_array",
     "cupyx.distributed.array.matmul": f"{_DISTRIBUTED}.distributed_array:matmul",
     "cupyx.distributed.array.make_2d_index_map": f"{_DISTRIBUTED}.products:make_2d_index_map",
+    **{
+        f"cupyx.distributed.{name}": f"kernelproxy.namespace.process_group.backend:{name}"
+        for name in ("NCCLBackend", "init_process_group")
+    },
     **{f"cupyx.distributed.array.{name}": f"{_DISTRIBUTED}.modes:{name}" for name in ("MAX", "MIN", "PROD", "SUM")},
     "cupyx.errstate": f"{_HOST}:errstate",
     "cupyx.geterr": f"{_HOST}:geterr",

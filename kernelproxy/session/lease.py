@@ -21,6 +21,7 @@ from gpu_backend.wire.errors import (
     ProtocolError,
     SessionLost,
 )
+from gpu_backend.wire.groups import Group, JoinGroup
 from gpu_backend.wire.views import UsageView
 from gpu_backend.wire.wish import Wish
 from kernelproxy.session import coming_back, gateway_client
@@ -95,6 +96,14 @@ class Lease:
     def open_channel(self, to: str, name: str) -> None:
         """Have our executor reach that of our session ``to``; raises PoolError if the pool cannot, or will not."""
         gateway_client.request(self._settings, OpenChannel(0, self.ticket.session, to, name), GATEWAY_SECONDS)
+
+    def join_group(self, name: str, size: int, rank: int, attempt: str) -> Group:
+        """Say, or say again, which rank of a group our session is; raises PoolError if the pool cannot, or will not."""
+        message = JoinGroup(0, self.ticket.session, name, size, rank, attempt)
+        group = gateway_client.request(self._settings, message, GATEWAY_SECONDS)
+        if not isinstance(group, Group):
+            raise ProtocolError("The gateway did not answer who is in the group.")
+        return group
 
     def usage(self, by: str, since: str) -> UsageView:
         """Return what was used from the day ``since`` on, as this user may see it."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from gpu_backend.opstream.devices import MOST_DEVICES, default_stream
 from gpu_backend.wire.control import Ticket
 from gpu_backend.wire.errors import ProtocolError
+from gpu_backend.wire.groups import Group
 from gpu_backend.wire.messages import Bye, Want
 from gpu_backend.wire.values import Value
 from gpu_backend.wire.views import UsageView
@@ -130,6 +131,16 @@ class Session:
             If the pool cannot, or will not.
         """
         self._lease.open_channel(to.ticket.session, name)
+
+    def join_group(self, name: str, size: int, rank: int, attempt: str) -> Group:
+        """Say which rank of a group of processes the session is; return who is missing. Asks the gateway.
+
+        Raises
+        ------
+        PoolError
+            If the pool cannot, or will not; as where the others say something else.
+        """
+        return self._lease.join_group(name, size, rank, attempt)
 
     def set_wish(self, wish: Wish) -> None:
         """Share the device in another way from now on. One question to the gateway.

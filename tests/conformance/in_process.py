@@ -186,6 +186,8 @@ def _notebook_on_two_apart(kernels: Path) -> Iterator[InProcess]:
         yield executors[0]
     finally:
         for executor in executors:
+            for channel in executor.channels._all():
+                channel.lose("the test ends")  # one thread is both: nobody would hear who takes leave
             executor.channels.close()
         head.streams.set_device(0)
         other.adopt(None)

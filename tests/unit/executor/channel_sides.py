@@ -32,9 +32,10 @@ class Side:
 
 
 @pytest.fixture
-def sides() -> Iterator[tuple[Side, Side]]:
+def sides(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Side, Side]]:
     made = Side(), Side()
     yield made
+    monkeypatch.setattr(module, "_LEAVE_SECONDS", 0.0)  # one thread is both
     for one in made:
         one.channels.close()
         one.poll.close()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import threading
 from functools import partial
 
 import pytest
 
+from gpu_backend.executor import channels as module
 from gpu_backend.executor.channel import MOST_UNASKED
 from gpu_backend.executor.channels import Awaits
 from gpu_backend.transport.framing import head
@@ -194,3 +196,25 @@ def test_a_lost_channel_goes_when_what_it_brought_is_taken(ways: Ways, sides: tu
     assert NAME not in b.channels._named
     with pytest.raises(NotCopied, match="a cable was pulled"):
         b.channels.taken(NAME, 2)
+
+
+def test_who_ends_waits_until_the_other_has_what_it_was_sent(
+    ways: Ways, sides: tuple[Side, Side], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_LEAVE_SECONDS", 90.0)
+    a, b = sides
+    met(ways, sides)
+    content, count = bytes(1 << 20), 0
+    while count < MOST_UNASKED + 2 and has_come(lambda: a.channels.to(NAME)):
+        count += 1
+        sent(a, count, content)
+    ending = threading.Thread(target=a.channels.close)
+    ending.start()
+    channel = b.channels._named[NAME]
+    for number in range(1, count + 1):
+        until(partial(channel.is_there, number), b)
+        assert bytes(b.channels.taken(NAME, number)) == content
+    until(lambda: bool(channel.lost), b)
+    ending.join()
+    assert channel.lost == "its executor has ended"
+    assert count >= MOST_UNASKED

@@ -16,6 +16,7 @@ from gpu_backend.wire import (
     control,
     devices,
     errors,
+    groups,
     joining,
     messages,
     orders,
@@ -30,12 +31,12 @@ from .tree import ROOT
 #: What the structs of each protocol version look like.
 SHAPES = {
     2: "2e0dc6c35f935dbd", 3: "3167a10624d356d2", 4: "9e04a6879481749a", 5: "4624d5edf25ae4f3", 6: "f38c9df5d8f75811",
-    7: "56541445c68dae51",
+    7: "c3c5a75936d832bc",
 }  # fmt: skip
 #: Which verbs there are from each minor version on.
-VERBS = {1: "732b680ca26a9f67", 2: "e610b96d137c0e5e"}
+VERBS = {1: "732b680ca26a9f67", 2: "e610b96d137c0e5e", 3: "e610b96d137c0e5e"}
 PAGE = (ROOT / "docs" / "reference" / "wire.md").read_text(encoding="utf-8")
-MODULES = (messages, values, control, orders, channels, clusters, devices, joining, views, errors, wish)
+MODULES = (messages, values, control, orders, channels, groups, clusters, devices, joining, views, errors, wish)
 
 
 def structs() -> list[type[msgspec.Struct]]:

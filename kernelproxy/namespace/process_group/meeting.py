@@ -1,0 +1,93 @@
+"""How the processes of a group find each other: at the pool's gateway, which knows whose they are."""
+
+from __future__ import annotations
+
+import secrets
+from time import monotonic
+
+from gpu_backend.wire.channels import CHANNEL
+from gpu_backend.wire.errors import PoolRefusal, PoolUnreachable
+from gpu_backend.wire.groups import Group
+from gpu_backend.wire.messages import Want
+from kernelproxy.client import Client
+from kernelproxy.session.signs import Sign
+
+__all__ = ["channels_to"]
+
+#: The minor version of pools from which on processes meet there.
+_HAS_GROUPS = 3
+#: How long the others are waited for, seconds.
+PATIENCE_SECONDS = 300.0
+_ATTEMPT_BYTES = 16
+
+
+def channels_to(client: Client, name: str, size: int, rank: int) -> tuple[str, ...]:
+    """Return the names of the channels to each rank of a group, "" for our own, once all are there and open.
+
+    Raises
+    ------
+    TimeoutError
+        If somebody did not come in time; the message says who.
+    PoolRefusal
+        If the others say something else of the group, or the pool is too old to have any.
+    PoolError
+        If the pool cannot be asked, or the session has ended.
+    ConnectionError
+        If an executor cannot be reached from another's machine.
+    """
+    session = client.session
+    if session.pipeline.connection.welcome.minor < _HAS_GROUPS:
+        raise PoolRefusal("This pool is older than process groups: ask its operator to install a newer gpu-workbench.")
+    # Who is in the middle of long work would not hear in time of the channels that are opened.
+    session.synchronize()
+    channels = _met(client, name, size, rank)
+    for other, channel in enumerate(channels):
+        why = client.pipeline.call(CHANNEL, (channel, True), Want.CONTENTS).value if channel else ""
+        if why:
+            raise ConnectionError(f"There is no way from rank {rank} of the group {name} to rank {other}: {why}.")
+    return channels
+
+
+def _met(client: Client, name: str, size: int, rank: int) -> tuple[str, ...]:
+    """Wait at the gateway until nobody is missing; an interrupt too ends the line that says what is waited for."""
+    raised: BaseException | None = None
+    try:
+        return _waited(client, name, size, rank)
+    except BaseException as error:  # whatever it is, the line says that it was so
+        raised = error
+        raise
+    finally:
+        client.signs.settle(raised)
+
+
+def _waited(client: Client, name: str, size: int, rank: int) -> tuple[str, ...]:
+    attempt, begun, missing = secrets.token_hex(_ATTEMPT_BYTES), monotonic(), tuple(range(size))
+    while monotonic() - begun <= PATIENCE_SECONDS:
+        if (group := _asked(client, name, size, rank, attempt, begun)) is not None:
+            if not group.missing:
+                return group.channels
+            missing = group.missing
+        _look(client, name, missing, begun)
+    raise TimeoutError(
+        f"Of the {size} processes of the group {name}, {_ranks(missing)} did not come within {PATIENCE_SECONDS:g} s. "
+        "Start one for each rank, of one user, with one host, port and n_devices."
+    )
+
+
+def _asked(client: Client, name: str, size: int, rank: int, attempt: str, begun: float) -> Group | None:
+    """Ask once; None if the gateway does not answer just now: it may be starting again."""
+    client.signs.heed()
+    try:
+        return client.session.join_group(name, size, rank, attempt)
+    except PoolUnreachable:
+        if monotonic() - begun > PATIENCE_SECONDS:
+            raise
+        return None
+
+
+def _look(client: Client, name: str, missing: tuple[int, ...], begun: float) -> None:
+    client.signs.look(begun, lambda: Sign(f"Waiting for {_ranks(missing)} of the group {name}"))
+
+
+def _ranks(missing: tuple[int, ...]) -> str:
+    return f"{'rank' if len(missing) == 1 else 'ranks'} {', '.join(map(str, missing))}"
