@@ -23,6 +23,7 @@ from gpu_backend.metering.meters import Meter
 from gpu_backend.metering.watch import FOREVER_NS, Watch
 from gpu_backend.transport.control_socket import ControlClosed, connect
 from gpu_backend.wire.codec import encode
+from gpu_backend.wire.op_classes import OP_CLASSES, OpClass
 from gpu_backend.wire.orders import TakeGate
 
 __all__ = ["Seat"]
@@ -32,6 +33,7 @@ log = logging.getLogger("arbiter.seat")
 #: Who was not looked at for so long, seconds, is not judged: the arbiter was kept from working, and executors that do
 #: not hear it open their gates.
 _LONGEST_LOOK = 0.5
+_MEMORY = OP_CLASSES.index(OpClass.MEMORY)
 
 
 class Seat:
@@ -61,6 +63,7 @@ class Seat:
         self._watch = Watch(meter, member.pid, now_ns)
         self._passed_at = self._wanted_at = now_ns
         self._is_ended = False
+        self._others_copied_ns = 0
         self.read()
 
     @property
@@ -155,11 +158,20 @@ class Seat:
         """Note that somebody else has a turn at the same time."""
         self._watch.is_turn = False
 
-    def look(self, now_ns: int, others_want: bool) -> tuple[float, str]:
-        """Look from outside; return the GPU time to be counted for it, and why it must end, or nothing."""
+    @property
+    def copied_ns(self) -> int:
+        """For how long it has copied so far, as it says."""
+        return self.last.used_by_class_ns[_MEMORY]
+
+    def look(self, now_ns: int, others_want: bool, copied_ns: int) -> tuple[float, str]:
+        """Look from outside; return the GPU time to be counted for it, and why it must end, or nothing.
+
+        ``copied_ns`` is for how long all others have copied by now, as they say.
+        """
         reports = self._reports
         other_ns = reports.other_work_ns if reports is not None else 0
-        look = self._watch.look(now_ns, self._is_claiming(self.last), self.last.ops_done, other_ns)
+        copied, self._others_copied_ns = max(0, copied_ns - self._others_copied_ns) / 1e9, copied_ns
+        look = self._watch.look(now_ns, self._is_claiming(self.last), self.last.ops_done, other_ns, copied)
         self._pass_time(now_ns, False)
         counted = self._account.compare(look)
         if counted:

@@ -13,6 +13,9 @@ FOREVER_NS = 2**62
 _TURN_FREE_NS = 5_000_000
 #: What is seen at a look may have gone on for so long before it, seconds.
 _LATEST_SECONDS = 0.3
+#: Where meters are rough, so much of what is seen may be of others for each second that these have copied: copies need
+#: no processor of a GPU, and the driver takes them for the work of whoever had it last, and for more than they are.
+_COPIES = 4.0
 
 
 class Watch:
@@ -34,6 +37,7 @@ class Watch:
         self._has_lane = False
         self._was_claiming = False
         self._ops = self._other_ns = 0
+        self._excused, self._copied_at = 0.0, now_ns
         #: Whether the opening is a turn of its own, for which it said that it had work.
         self.is_turn = False
         #: What its reports added.
@@ -54,8 +58,8 @@ class Watch:
         self._open_ns += max(0, min(now_ns, self._until + self._tail_ns) - max(self._mark, self._from))
         self._mark = max(self._mark, now_ns)
 
-    def look(self, now_ns: int, is_claiming: bool, ops_done: int, other_ns: int) -> Look:
-        """Return what happened, and begin anew."""
+    def look(self, now_ns: int, is_claiming: bool, ops_done: int, other_ns: int, copied: float = 0.0) -> Look:
+        """Return what happened, and begin anew. ``copied`` is for how long others say that they copied, seconds."""
         self._count(now_ns)
         seconds = max(0, now_ns - self._at) / 1e9
         seen, self._seen = self._seen, self._meter.seen(self._pid)
@@ -67,8 +71,12 @@ class Watch:
         has_progress = ops_done != self._ops
         if self.reported or is_claiming or has_progress:  # not an open gate alone: nobody need have passed it
             self._active_at = now_ns
-        if self._meter.is_rough and self._meter.as_of(now_ns) - self._active_at < self._lag_ns:
-            new = None  # it may be of then, whenever it is heard
+        if self._meter.is_rough:
+            self._excuse(min(copied, seconds), now_ns)  # they say it, and it took no longer
+            if self._meter.as_of(now_ns) - self._active_at < self._lag_ns:
+                new = None  # it may be of then, whenever it is heard
+            elif new is not None:
+                new = self._of_its_own(new)
         is_free = self._has_lane and has_progress
         look = Look(
             seconds=seconds, seen=new, seen_part=self._meter.part,
@@ -81,3 +89,17 @@ class Watch:
         self._open_ns = self._held_ns = 0
         self.reported = 0.0
         return look
+
+    def _excuse(self, copied: float, now_ns: int) -> None:
+        """Note for how long others copied: it may be seen for as long as anything is seen late."""
+        if copied:
+            self._copied_at = now_ns
+        elif now_ns - self._copied_at > self._lag_ns:
+            self._excused = 0.0
+        self._excused = min(self._excused + copied, self._lag_ns / 1e9)
+
+    def _of_its_own(self, seen: float) -> float:
+        """Return what of ``seen`` cannot be copies that others made."""
+        excused = min(seen, _COPIES * self._excused)
+        self._excused -= excused / _COPIES
+        return seen - excused

@@ -88,7 +88,8 @@ class SharedFrames:
         if type(frame) is not memoryview:
             return -1
         whole: Any = frame.obj
-        for filled, lent in reversed(list(self._filled.items())):  # what was lent last is mostly what is asked for
+        known: list[tuple[int, ref[Any]]] = list(self._filled.items())
+        for filled, lent in reversed(known):  # what was lent last is mostly what is asked for
             if lent() is whole and frame.nbytes == whole.nbytes:  # all that was lent
                 return filled
         offset = address_of(np.frombuffer(frame, np.uint8)) - self._address - _STATES_BYTES

@@ -78,3 +78,34 @@ def test_what_is_heard_late_of_who_worked_then_is_no_evidence(meter: NvmlMeter, 
     sampled(meter, 100, ago)
     look = watch.look(now_ns, is_claiming=False, ops_done=3, other_ns=0)
     assert look.seen == (pytest.approx(0.2) if is_told else None)
+
+
+@pytest.mark.parametrize(
+    ("copied", "ago", "seen"),
+    [(0.0, 0.0, 0.2), (0.02, 0.0, 0.12), (0.2, 0.0, 0.0), (0.2, 0.3, 0.0), (0.2, 0.8, 0.2), (1e9, 0.0, 0.0)],
+)
+def test_what_others_copied_just_before_is_not_of_who_had_the_gpu_last(
+    meter: NvmlMeter, copied: float, ago: float, seen: float
+) -> None:
+    """The driver takes copies for the work of whoever computed last, who may be idle behind a shut gate by then."""
+    pid, now_ns = os.getsid(0), monotonic_ns()
+    sampled(meter, 0, ago=2.0)
+    watch = Watch(meter, pid, now_ns - 2 * SECOND_NS)
+    if ago:
+        watch.look(now_ns - int(ago * SECOND_NS), False, 0, 0, copied)
+        copied = 0.0
+    sampled(meter, 100, 0.0)
+    assert watch.look(now_ns, False, 0, 0, copied).seen == pytest.approx(seen, abs=1e-6)
+
+
+def test_what_others_copied_excuses_nobody_for_long(meter: NvmlMeter) -> None:
+    """Nor can they say that they copied longer than time has passed."""
+    pid, now_ns = os.getsid(0), monotonic_ns()
+    sampled(meter, 0, ago=4.0)
+    watch = Watch(meter, pid, now_ns - 4 * SECOND_NS)
+    watch.look(now_ns - int(3.9 * SECOND_NS), False, 0, 0, 1e9)
+    told = 0.0
+    for ago in range(38, -2, -2):
+        sampled(meter, 100, ago / 10)
+        told += watch.look(now_ns - ago * SECOND_NS // 10, False, 0, 0).seen or 0.0
+    assert told == pytest.approx(4.0 - 0.4, abs=0.25)
