@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
+#: Whatever else its owner has on it.
+_PATH = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
 RUN = (sys.executable, "-m", "workbench", "run", "-c")
 #: What each rank's program begins with: its rank, how many there are, and where a group meets.
 _HEAD = """
@@ -34,7 +36,7 @@ class Ranks:
             subprocess.Popen(
                 [*RUN, _HEAD + textwrap.dedent(program)], text=True,
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                env={**os.environ, "PYTHONPATH": str(ROOT), "RANK": str(rank), "SIZE": str(size), **more},
+                env={**os.environ, "PYTHONPATH": _PATH, "RANK": str(rank), "SIZE": str(size), **more},
             )
             for rank in (range(size) if ranks is None else ranks)
         ]  # fmt: skip

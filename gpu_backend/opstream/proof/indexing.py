@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import EllipsisType
-from typing import Any
 
 import numpy as np
 
@@ -108,15 +108,15 @@ def _run(layout: Layout, key: tuple[object, ...]) -> Window | None:
     if len(key) > len(shape):
         return None
     offset = 0
-    cached: list[object] = [layout]
+    lengths: list[int | None] = []
     for axis, part in enumerate(key):
         run = _run_of_axis(part, shape[axis])
         if run is None:
             return None
         offset += run[0] * strides[axis]
-        cached.append(run[1])
-    shown = RUNS.get(tuple(cached))
-    return (offset if layout.size else 0), (_shown(layout, tuple(cached)) if shown is None else shown)
+        lengths.append(run[1])
+    shown = RUNS.get((layout, *lengths))
+    return (offset if layout.size else 0), (_shown(layout, lengths) if shown is None else shown)
 
 
 def _run_of_axis(part: object, extent: int) -> tuple[int, int | None] | None:
@@ -138,15 +138,14 @@ def _clipped(bound: object, default: int, extent: int) -> int | None:
     return default if bound is None else None
 
 
-def _shown(layout: Layout, cached: tuple[Any, ...]) -> Layout:
-    """Return the layout of what is kept as ``cached`` in `RUNS`."""
-    lengths, axes = cached[1:], len(cached) - 1
-    kept = [axis for axis, length in enumerate(lengths) if length is not None]
-    shape = tuple([lengths[axis] for axis in kept]) + layout.shape[axes:]
-    strides = tuple([layout.strides[axis] for axis in kept]) + layout.strides[axes:]
+def _shown(layout: Layout, lengths: Sequence[int | None]) -> Layout:
+    """Return the layout of what has these ``lengths`` of the first axes, None of which one element is chosen."""
+    kept = [(length, layout.strides[axis]) for axis, length in enumerate(lengths) if length is not None]
+    shape = tuple([length for length, _ in kept]) + layout.shape[len(lengths) :]
+    strides = tuple([stride for _, stride in kept]) + layout.strides[len(lengths) :]
     if len(RUNS) >= _MOST_WINDOWS:
         RUNS.clear()
-    shown = RUNS[cached] = strided(shape, strides, layout.dtype)
+    shown = RUNS[layout, *lengths] = strided(shape, strides, layout.dtype)
     return shown
 
 

@@ -25,7 +25,11 @@ OF_THE_PROCESS = {
     "kernelproxy/source_lines.py": {"_name_of_file": "what people call a file"},
     "kernelproxy/namespace/pinned_memory.py": {"_allocator": "host memory is this process's"},
     "gpu_backend/executor/tasks.py": {"_current": "each thread has its own"},
-    "gpu_backend/opstream/proof/indexing.py": {"WINDOWS": "proved, whosever it is", "ROWS": "proved, whosever it is"},
+    "gpu_backend/opstream/proof/indexing.py": {
+        "WINDOWS": "proved, whosever it is",
+        "ROWS": "proved, whosever it is",
+        "RUNS": "proved, whosever it is",
+    },
     "gpu_backend/opstream/proof/setitem.py": {"_proved": "proved, whosever it is"},
     "gpu_backend/opstream/proof/registry.py": {
         "_rules": "rules: code, once",
