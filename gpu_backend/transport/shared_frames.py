@@ -88,8 +88,7 @@ class SharedFrames:
         if type(frame) is not memoryview:
             return -1
         whole: Any = frame.obj
-        known: list[tuple[int, ref[Any]]] = list(self._filled.items())
-        for filled, lent in reversed(known):  # what was lent last is mostly what is asked for
+        for filled, lent in list(self._filled.items())[::-1]:  # what was lent last is mostly what is asked for
             if lent() is whole and frame.nbytes == whole.nbytes:  # all that was lent
                 return filled
         offset = address_of(np.frombuffer(frame, np.uint8)) - self._address - _STATES_BYTES
