@@ -89,7 +89,7 @@ class SharedFrames:
             return -1
         whole: Any = frame.obj
         for filled, lent in list(self._filled.items())[::-1]:  # what was lent last is mostly what is asked for
-            if lent() is whole and frame.nbytes == whole.nbytes:  # all that was lent
+            if frame.nbytes == whole.nbytes and lent() is whole:  # all that was lent
                 return filled
         offset = address_of(np.frombuffer(frame, np.uint8)) - self._address - _STATES_BYTES
         place, within = divmod(offset, BLOCK_BYTES)
