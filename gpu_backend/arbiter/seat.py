@@ -63,7 +63,9 @@ class Seat:
         self._watch = Watch(meter, member.pid, now_ns)
         self._passed_at = self._wanted_at = now_ns
         self._is_ended = False
-        self._others_copied_ns = 0
+        #: What of the time that was counted it said was copying; and all others, at the last look, seconds.
+        self.copied = 0.0
+        self._others_copied: float | None = None
         self.read()
 
     @property
@@ -115,6 +117,8 @@ class Seat:
         self.note_wanting(now_ns)
         covered = max(0.0, ahead - account.ahead)
         self._watch.reported += counted + covered
+        copied_ns = report.used_by_class_ns[_MEMORY] - self.last.used_by_class_ns[_MEMORY]
+        self.copied += min(max(0, copied_ns) / 1e9, counted + covered)  # what is said and costs nothing excuses nobody
         self.last, self.news_at, self.orders.taken_ns = report, now_ns, report.used_ns
         self._note(counted)
         return counted, covered
@@ -158,20 +162,17 @@ class Seat:
         """Note that somebody else has a turn at the same time."""
         self._watch.is_turn = False
 
-    @property
-    def copied_ns(self) -> int:
-        """For how long it has copied so far, as it says."""
-        return self.last.used_by_class_ns[_MEMORY]
-
-    def look(self, now_ns: int, others_want: bool, copied_ns: int) -> tuple[float, str]:
+    def look(self, now_ns: int, others_want: bool, copied: float) -> tuple[float, str]:
         """Look from outside; return the GPU time to be counted for it, and why it must end, or nothing.
 
-        ``copied_ns`` is for how long all others have copied by now, as they say.
+        ``copied`` is for how long all have copied by now, itself too, as they say and as was counted, seconds.
         """
         reports = self._reports
         other_ns = reports.other_work_ns if reports is not None else 0
-        copied, self._others_copied_ns = max(0, copied_ns - self._others_copied_ns) / 1e9, copied_ns
-        look = self._watch.look(now_ns, self._is_claiming(self.last), self.last.ops_done, other_ns, copied)
+        others = copied - self.copied
+        since = others - self._others_copied if self._others_copied is not None else 0.0
+        self._others_copied = others
+        look = self._watch.look(now_ns, self._is_claiming(self.last), self.last.ops_done, other_ns, since)
         self._pass_time(now_ns, False)
         counted = self._account.compare(look)
         if counted:

@@ -64,7 +64,7 @@ class Arbiter:
         self._unseen: str | None = None  # why nobody is seen from outside, as noted; nothing is noted yet
         self._looked_at: dict[str, int] = {}  # whom longest ago first
         self._turn = ""  # who had the last turn of its own
-        self._copied_ns = 0  # by all of them
+        self._copied = 0.0  # by all of them, as they say and as was counted
         self._computing: dict[str, int] = {}  # who does, and until when that is believed without news
         self._running: dict[str, int] = {}  # who was let through lately, and until when that counts as lately
         self._alone = ""  # the only one who does
@@ -198,10 +198,10 @@ class Arbiter:
             self._rested_at = now_ns + _REST_NS
         if used_ns or report.in_flight_ops:  # it is read at every step: what it finishes behind its gate counts as well
             self._running[seat.key] = now_ns + _ACTIVE_NS
+        copied = seat.copied
         compute, memory = bound_parts(seat.last.used_by_class_ns, report.used_by_class_ns)
-        copied_ns = seat.copied_ns
         counted, ahead = seat.take(report, now_ns)
-        self._copied_ns += max(0, seat.copied_ns - copied_ns)
+        self._copied += seat.copied - copied
         event = ev.Reported(
             seat.key, counted, max(0, ops), report.queued_ops, report.in_flight_ops, report.is_urgent, ahead, compute,
             memory,
@@ -263,7 +263,7 @@ class Arbiter:
             seat = self._seats[key]
             del self._looked_at[key]
             self._looked_at[key] = now_ns
-            counted, offence = seat.look(now_ns, self._do_others_want(key), self._copied_ns - seat.copied_ns)
+            counted, offence = seat.look(now_ns, self._do_others_want(key), self._copied)
             if counted:
                 last = seat.last
                 self._handle(ev.Reported(key, counted, 0, last.queued_ops, last.in_flight_ops, last.is_urgent), now_ns)

@@ -13,9 +13,11 @@ FOREVER_NS = 2**62
 _TURN_FREE_NS = 5_000_000
 #: What is seen at a look may have gone on for so long before it, seconds.
 _LATEST_SECONDS = 0.3
+#: How late the driver is believed to be, nanoseconds: who is watched can hold it up.
+_MOST_LATE_NS = 1_000_000_000
 #: Where meters are rough, so much of what is seen may be of others for each second that these have copied: copies need
 #: no processor of a GPU, and the driver takes them for the work of whoever had it last, and for more than they are.
-_COPIES = 4.0
+_COPIES = 2.0
 
 
 class Watch:
@@ -69,11 +71,12 @@ class Watch:
             new = min(max(0.0, self._seen - seen), self._allowed)
             self._allowed -= new
         has_progress = ops_done != self._ops
-        if self.reported or is_claiming or has_progress:  # not an open gate alone: nobody need have passed it
+        # Not an open gate alone, which nobody need have passed; nor ops that are said to be done while it was shut.
+        if self.reported or is_claiming or (has_progress and (self._open_ns or self._has_lane)):
             self._active_at = now_ns
         if self._meter.is_rough:
             self._excuse(min(copied, seconds), now_ns)  # they say it, and it took no longer
-            if self._meter.as_of(now_ns) - self._active_at < self._lag_ns:
+            if max(self._meter.as_of(now_ns), now_ns - _MOST_LATE_NS) - self._active_at < self._lag_ns:
                 new = None  # it may be of then, whenever it is heard
             elif new is not None:
                 new = self._of_its_own(new)

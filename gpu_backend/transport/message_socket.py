@@ -160,8 +160,11 @@ class MessageSocket:
         shared = self._reader.shared
         if self._ring is None or shared is None or (block := shared.put(large)) is None:
             return False
-        self._lacked_block_at = 0.0
-        return self._put_whole(frame, place_of(block, len(large)))
+        if self._put_whole(frame, place_of(block, len(large))):
+            self._lacked_block_at = 0.0
+            return True
+        shared.take_back(block)
+        return False
 
     def _put_whole(self, frame: Frame, beside: int = 0) -> bool:
         if self._ring is None:

@@ -113,6 +113,10 @@ class SharedFrames:
         self._memory[place] = _TAKEN
         return place - self._outgoing
 
+    def take_back(self, block: int) -> None:
+        """Have it that ``block`` was not put: the peer was not told of it."""
+        self._memory[block + self._outgoing] = _FREE
+
     def take(self, block: int, length: int) -> memoryview:
         """Return the frame of ``length`` bytes that the peer put into ``block``.
 

@@ -43,6 +43,7 @@ static unsigned turn;
 static pthread_mutex_t turns = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t has_turned = PTHREAD_COND_INITIALIZER;
 static int helpers;
+static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 
 static void do_chunk(char *into, const char *source, size_t size)
 {
@@ -86,7 +87,8 @@ static void *help(void *unused)
     return unused;
 }
 
-/* Have so many helpers, or as many as the system lets there be. They hear no signals: those are for Python's threads. */
+/* Have so many helpers, or as many as the system lets there be. They hear no signals but those of their own faults: the
+ * others are for Python's threads. */
 static void have_helpers(int wanted)
 {
     pthread_attr_t attributes;
@@ -96,6 +98,8 @@ static void have_helpers(int wanted)
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
     sigfillset(&all);
+    for (size_t one = 0; one < sizeof faults / sizeof *faults; one++)
+        sigdelset(&all, faults[one]);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     for (pthread_t thread; helpers < wanted && !pthread_create(&thread, &attributes, help, NULL);)
         helpers++;

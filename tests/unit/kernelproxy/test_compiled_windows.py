@@ -64,11 +64,15 @@ def test_wherever_a_slice_begins_it_is_found_without_python(arrays: list[Any], m
 
 def test_nothing_is_held_on_to_by_windows_at_ever_new_places(arrays: list[Any]) -> None:
     line = make("cupy.zeros")(1 << 20)
-    line[0:9]
-    gc.collect()
-    before, windows = sys.getallocatedblocks(), len(indexing.WINDOWS)
-    for start in range(20_000):
-        line[start : start + 9]
-    gc.collect()
-    assert sys.getallocatedblocks() - before < 500
-    assert len(indexing.WINDOWS) == windows
+    windows = len(indexing.WINDOWS)
+
+    def grown() -> int:
+        gc.collect()
+        before = sys.getallocatedblocks()
+        for start in range(20_000):
+            line[start : start + 9]
+        gc.collect()
+        return sys.getallocatedblocks() - before
+
+    assert min(grown() for _ in range(3)) < 500, "other threads of the process may allocate meanwhile"
+    assert len(indexing.WINDOWS) - windows <= 1, "the first is worked out, and remembered"

@@ -83,6 +83,19 @@ def test_one_that_finds_no_room_in_the_ring_goes_on_when_there_is(sides: Sides) 
     assert list(map(bytes, received(far, near))) == [b"head", bytes(frame)]
 
 
+def test_a_block_of_which_the_peer_was_not_told_is_free_again(sides: Sides) -> None:
+    near, _ = sides
+    shared = near._reader.shared
+    assert shared is not None
+    while near._put_whole(b"a" * 50_000):
+        pass
+    frame = filled(near, 5)
+    assert not near._put_beside_block(b"h" * 200_000, frame)
+    del frame
+    lent = [shared.lend(SIZE) for _ in range(BLOCKS)]
+    assert None not in lent
+
+
 def test_either_way_of_reading_understands_either_way_of_writing(sides: Sides) -> None:
     near, far = sides
     frame, stream = filled(near, 5), ring(near)

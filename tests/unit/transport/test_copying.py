@@ -140,7 +140,7 @@ is_over = threading.Event()
 def copy_on():
     while not is_over.is_set():
         copying.copy(others, source)
-threading.Thread(target=copy_on).start()
+threading.Thread(target=copy_on, daemon=True).start()
 for turn in range(20):
     child = os.fork()
     if not child or not turn:
