@@ -9,6 +9,7 @@ as many as are half a second's work, and whoever times a loop on the client come
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from math import inf
 from operator import attrgetter
 from time import monotonic
@@ -32,6 +33,8 @@ class Ahead:
     def __init__(self, marks: Marks) -> None:
         #: What ops take, by binary digits of the size in bytes and by kind; whoever records one looks there.
         self.costs = no_costs()
+        #: By which it is known how soon what was sent is done.
+        self.clock: Callable[[], float] = monotonic
         self._marks = marks
         #: Batches that were not done when they were last looked at, oldest first.
         self._sent: deque[OpenBatch] = deque()
@@ -62,7 +65,7 @@ class Ahead:
 
     def note_sent(self, batch: OpenBatch) -> None:
         """Count ``batch`` as under way; again, as after a lost connection, is harmless."""
-        sent, batch.sent_at = self._sent, monotonic()
+        sent, batch.sent_at = self._sent, self.clock()
         if not batch.seconds:  # nobody has asked whether there is room: it is waited for
             self._take_out_done()
         if not sent or batch.first > sent[-1].first:
@@ -73,7 +76,7 @@ class Ahead:
         while sent and (batch := sent[0]).first <= done:
             if batch.last <= done and self._listed < batch.first:  # as nearly all: at once, and as a whole
                 if batch.costs and batch.costs[-1].is_long:  # for which it was sent
-                    batch.costs[-1].note_done_within(monotonic() - batch.sent_at)
+                    batch.costs[-1].note_done_within(self.clock() - batch.sent_at)
                 self._untimed.append(batch.costs)
                 self._listed = batch.last
                 sent.popleft()

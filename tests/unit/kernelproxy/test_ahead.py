@@ -11,7 +11,6 @@ import pytest
 
 from gpu_backend.wire import messages as wire
 from gpu_backend.wire.messages import Want
-from kernelproxy.stream import ahead
 from kernelproxy.stream.ahead import MOST_SECONDS
 from kernelproxy.stream.costs import no_costs
 from kernelproxy.stream.pipeline import Pipeline
@@ -220,17 +219,14 @@ def test_a_time_that_does_not_cover_all_that_is_done_teaches_nothing() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "messages"), [(0.2e-3, 1), (2e-3, 2)])
-def test_what_was_done_soon_behind_its_being_sent_goes_with_what_follows(
-    monkeypatch: pytest.MonkeyPatch, seconds: float, messages: int
-) -> None:
+def test_what_was_done_soon_behind_its_being_sent_goes_with_what_follows(seconds: float, messages: int) -> None:
     """Before anybody has said what it takes; who waits for each result would pay for two messages each time.
 
     Each look at the clock is so many ``seconds`` behind the one before.
     """
     clock = count(0.0, seconds)
-    monkeypatch.setattr(ahead, "monotonic", lambda: next(clock))
-    executor = PlayedExecutor()
-    pipeline = executor.pipeline()
+    pipeline = PlayedExecutor().pipeline()
+    pipeline.ahead.clock = lambda: next(clock)
     for _ in range(3):
         pipeline.record("new", (1,))
         pipeline.call("op", (2,), Want.CONTENTS)
