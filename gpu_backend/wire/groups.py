@@ -15,8 +15,8 @@ class JoinGroup(msgspec.Struct, frozen=True, array_like=True, tag="join_group"):
 
     Asked again and again until nobody is missing: whoever is not heard for some seconds has left. ``attempt`` is a
     random name that stays the same meanwhile: another one makes another group of that name. Or answered by ``Denied``,
-    if others say otherwise. With ``leaves`` it is over with this attempt, which nobody is to wait for or count on; answered
-    by ``Done``.
+    if others say otherwise. With ``leaves`` this attempt is over: nobody waits for it or counts on it. Answered by
+    ``Done``.
     """
 
     request: int
