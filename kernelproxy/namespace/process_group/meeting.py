@@ -126,6 +126,7 @@ def patiently(client: Client, name: str) -> Iterator[None]:
         ) from None
     finally:
         timer.cancel()
+        timer.join()  # or it might drop what is recorded after the block
 
 
 def _look(client: Client, name: str, missing: tuple[int, ...], begun: float) -> None:

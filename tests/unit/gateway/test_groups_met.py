@@ -86,7 +86,7 @@ def test_who_gave_up_is_not_in_the_group_that_the_others_make(tmp_path: Path) ->
     async def story(world: World, agent: PlayedAgent) -> None:
         own, other = await world.open(), await world.open(label="b.ipynb")
         first = JoinGroup(0, own.session, NAME, 2, 0, "first")
-        assert await world.ask(ADA, msgspec.structs.replace(first, leaves=True))
+        assert await world.ask(ADA, msgspec.structs.replace(first, leaves=True)) == Done(ANY)
         assert await world.ask(ADA, first) == Group(ANY, (0,))  # it was on its way
         both = await asyncio.gather(join(world, other.session, 1), join(world, own.session, 0))
         assert [one.missing for one in both] == [(), ()]
