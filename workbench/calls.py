@@ -11,7 +11,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any
 
-from gpu_backend.wire.errors import PoolRefusal
+from gpu_backend.wire.errors import PoolRefusal, TooManyAtOnce
 from kernelproxy.client import Client, current, enclosing
 from kernelproxy.session.leaving import is_ending
 from workbench.call_client import CallClient, Terms, Withdrawn
@@ -154,7 +154,7 @@ class Crew:
                 is_own = call.client is None
                 return
             except PoolRefusal as error:
-                if type(error) is not PoolRefusal:
+                if type(error) not in (PoolRefusal, TooManyAtOnce):
                     raise
                 refused = error
             finally:

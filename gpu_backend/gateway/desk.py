@@ -108,6 +108,8 @@ class Desk:
         return Done(message.request)
 
     async def _join_group(self, asker: Asker, message: JoinGroup) -> FromGateway:
+        if message.leaves:  # whatever became of the session by now
+            return self._gathering.leave(asker.key, message)
         if self._serving(asker.key, message.session) is None:
             why = "The session that is to be in the group has no executor, or is none of yours."
             return Denied(message.request, RefusalCode.UNKNOWN_SESSION, why)

@@ -17,17 +17,18 @@ __all__ = ["Groups", "Opening", "Outcome"]
 
 #: Whoever was not heard for so long has left, seconds: they ask again every two.
 SILENT_SECONDS = 8.0
-#: For how long it is known what became of a group, for whoever did not hear it, seconds.
+#: For how long it is known what became of a process, for whoever did not hear it, seconds.
 KEPT_SECONDS = 60.0
-#: Groups of one key that come together at a time; and processes of which it is kept.
+#: Of one key: groups that come together at a time; and processes of which it is kept what became of them.
 MOST_FORMING = 64
-MOST_KEPT = 4096
+MOST_KEPT = 512
+#: How often all groups are gone through for those who have left, seconds: there may be many users, who ask a lot.
+LOOK_SECONDS = 0.5
 _NAME_BYTES = 16
 _EACH_ITS_OWN = "Give all processes of a group one n_devices and each a rank of its own, and each group another port."
 
-#: A group in the making, by its user's key and its name; and one process's attempt to be in it.
-_Name = tuple[str, str]
-_Attempt = tuple[str, str]
+#: Tells whether a session has an executor.
+_IsServing = Callable[[str], bool]
 
 
 class Opening(NamedTuple):
@@ -47,97 +48,161 @@ class Outcome(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Member:
+class _One:
+    """A process that waits: since when, and when it was heard last."""
+
     session: str
     attempt: str
+    since: float
     heard: float
 
 
 @dataclass(slots=True)
 class _Forming:
+    """A group in the making."""
+
     size: int
-    members: dict[int, _Member] = field(default_factory=dict)
-    #: Since when others want to be what a member is, by attempt: it may have left, and is waited for until that shows.
-    rivals: dict[str, float] = field(default_factory=dict)
+    members: dict[int, _One] = field(default_factory=dict)
+    #: Who wants to be what a member is, by attempt: that one may have left, and is waited for until it shows.
+    rivals: dict[str, _One] = field(default_factory=dict)
 
     def missing(self) -> tuple[int, ...]:
         """Return the ranks that have not come."""
         return tuple(rank for rank in range(self.size) if rank not in self.members)
 
+    def tidy(self, is_serving: _IsServing, now: float) -> None:
+        """Let go of those who have left."""
+
+        def has_left(one: _One) -> bool:
+            return now - one.heard > SILENT_SECONDS or not is_serving(one.session)
+
+        self.members = {rank: one for rank, one in self.members.items() if not has_left(one)}
+        self.rivals = {attempt: one for attempt, one in self.rivals.items() if not has_left(one)}
+
+    def drop(self, attempt: str) -> None:
+        """Let go of one attempt."""
+        self.members = {rank: one for rank, one in self.members.items() if one.attempt != attempt}
+        self.rivals.pop(attempt, None)
+
+
+@dataclass(slots=True)
+class _Ours:
+    """What there is of one key: groups in the making by name; what each process is told whose wait is over, by attempt.
+
+    With the latter, until when it is kept; the eldest first.
+    """
+
+    forming: dict[str, _Forming] = field(default_factory=dict)
+    over: dict[str, tuple[Outcome, float]] = field(default_factory=dict)
+
+    def keep(self, attempt: str, outcome: Outcome, now: float) -> None:
+        """Keep what an attempt is told from now on."""
+        while len(self.over) >= MOST_KEPT:
+            del self.over[next(iter(self.over))]
+        self.over[attempt] = outcome, now + KEPT_SECONDS
+
+    def tidy(self, is_serving: _IsServing, now: float) -> None:
+        """Let go of those who have left, and of what everybody knows by now."""
+        while self.over and next(iter(self.over.values()))[1] <= now:
+            del self.over[next(iter(self.over))]
+        for name, forming in list(self.forming.items()):
+            forming.tidy(is_serving, now)
+            if not forming.members:
+                del self.forming[name]
+
 
 class Groups:
     """All groups that come together now. ``is_serving`` tells whether a session has an executor."""
 
-    def __init__(self, is_serving: Callable[[str], bool]) -> None:
+    def __init__(self, is_serving: _IsServing) -> None:
         self._is_serving = is_serving
-        self._forming: dict[_Name, _Forming] = {}
-        #: What each process of a whole group is told, and until when that is kept; the eldest first.
-        self._met: dict[_Attempt, tuple[tuple[str, ...], float]] = {}
+        self._by_key: dict[str, _Ours] = {}
+        self._next_look = 0.0
 
     def join(self, key: str, who: JoinGroup, now: float) -> Outcome | Refusal:
         """Take in that a process of the user with this key is, or still waits to be, one of a group."""
-        self._forget(now)
+        self._look(now)
         if not _makes_sense(who):
             message = f"There is no rank {who.rank} among {who.size}: a group has 1 to {MOST_RANKS} ranks, and a name."
             return Refusal(RefusalCode.MALFORMED, message, "")
         if (known := self.known(key, who)) is not None:
             return known
-        forming = self._forming.get((key, who.name))
+        ours = self._by_key.setdefault(key, _Ours())
+        forming = ours.forming.get(who.name)
         if forming is None:
-            if sum(key == its for its, _ in self._forming) >= MOST_FORMING:
+            if len(ours.forming) >= MOST_FORMING:
                 message = f"{MOST_FORMING} groups of yours are coming together already."
                 return Refusal(RefusalCode.OVER_CREDIT, message, "Start the processes that they wait for.")
-            forming = self._forming[key, who.name] = _Forming(who.size)
+            forming = ours.forming[who.name] = _Forming(who.size)
+        forming.tidy(self._is_serving, now)
         _let_go(forming, who)
         if conflict := _conflict(forming, who):
-            return self._beside(forming, who, now, *conflict)
+            return _beside(forming, who, now, *conflict)
         forming.rivals.pop(who.attempt, None)
-        forming.members[who.rank] = _Member(who.session, who.attempt, now)
+        forming.members[who.rank] = _One(who.session, who.attempt, now, now)
         missing = forming.missing()
-        return Outcome(missing) if missing else self._whole(key, who, now)
+        return Outcome(missing) if missing else _whole(ours, who, now)
+
+    def leave(self, key: str, who: JoinGroup, now: float) -> None:
+        """Take in that a process has given up; what it said before may come later, and counts no more."""
+        self._look(now)
+        if not _makes_sense(who) or self.known(key, who) is not None:
+            return
+        ours = self._by_key.setdefault(key, _Ours())
+        ours.keep(who.attempt, Outcome((who.rank,)), now)
+        if (forming := ours.forming.get(who.name)) is not None:
+            forming.drop(who.attempt)
 
     def known(self, key: str, who: JoinGroup) -> Outcome | None:
-        """Return what became of a process's group; None if some are missing still."""
-        met = self._met.get((key, who.attempt))
-        return None if met is None else Outcome(channels=met[0])
+        """Return what became of a process; None if it waits still."""
+        ours = self._by_key.get(key)
+        return ours.over[who.attempt][0] if ours is not None and who.attempt in ours.over else None
 
     def missing(self, key: str, who: JoinGroup) -> tuple[int, ...]:
         """Return which ranks a process waits for: its own if that is all, as another has it still."""
-        forming = self._forming.get((key, who.name))
+        ours = self._by_key.get(key)
+        forming = None if ours is None else ours.forming.get(who.name)
         return (forming.missing() if forming is not None else ()) or (who.rank,)
 
-    @staticmethod
-    def _beside(forming: _Forming, who: JoinGroup, now: float, holder: _Member, message: str) -> Outcome | Refusal:
-        """Refuse what does not fit to a ``holder`` that was heard since; until then have it wait."""
-        since = forming.rivals.setdefault(who.attempt, now)
-        if holder.heard > since:
-            del forming.rivals[who.attempt]
-            return Refusal(RefusalCode.IN_USE, message, _EACH_ITS_OWN)
-        return Outcome((who.rank,))
+    def _look(self, now: float) -> None:
+        """Now and then, let go of what is over; a group that somebody asks for is looked at then."""
+        if now < self._next_look:
+            return
+        self._next_look = now + LOOK_SECONDS
+        for key, ours in list(self._by_key.items()):
+            ours.tidy(self._is_serving, now)
+            if not ours.forming and not ours.over:
+                del self._by_key[key]
 
-    def _whole(self, key: str, who: JoinGroup, now: float) -> Outcome:
-        """Have all who came know each other."""
-        members = self._forming.pop((key, who.name)).members
-        names = {pair: secrets.token_hex(_NAME_BYTES) for pair in combinations(sorted(members), 2)}
+
+def _beside(forming: _Forming, who: JoinGroup, now: float, holder: _One, message: str) -> Outcome | Refusal:
+    """Refuse what does not fit to a ``holder`` that was heard since; until then have it wait."""
+    rival = forming.rivals.get(who.attempt)
+    if rival is None:
+        if len(forming.rivals) >= MOST_RANKS:
+            many = f"{MOST_RANKS} more processes of yours want to be in the group {_shown(who.name)} already."
+            return Refusal(RefusalCode.OVER_CREDIT, many, _EACH_ITS_OWN)
+        rival = forming.rivals[who.attempt] = _One(who.session, who.attempt, now, now)
+    rival.heard = now
+    if holder.heard > rival.since:
+        del forming.rivals[who.attempt]
+        return Refusal(RefusalCode.IN_USE, message, _EACH_ITS_OWN)
+    return Outcome((who.rank,))
+
+
+def _whole(ours: _Ours, who: JoinGroup, now: float) -> Outcome:
+    """Have all who came know each other."""
+    members = ours.forming.pop(who.name).members
+    names = {pair: secrets.token_hex(_NAME_BYTES) for pair in combinations(sorted(members), 2)}
+    told = {
+        rank: tuple(names.get((min(rank, other), max(rank, other)), "") for other in range(who.size))
+        for rank in members
+    }
+    if who.size > 1:  # one alone has nobody to make other channels with, if it asks again
         for rank, one in members.items():
-            to_each = tuple(names.get((min(rank, other), max(rank, other)), "") for other in range(who.size))
-            self._met[key, one.attempt] = to_each, now + KEPT_SECONDS
-        openings = [Opening(members[high].session, members[low].session, name) for (low, high), name in names.items()]
-        return Outcome((), self._met[key, who.attempt][0], tuple(openings))
-
-    def _forget(self, now: float) -> None:
-        """Let go of those who have left, and of what everybody knows by now."""
-        while self._met and (len(self._met) > MOST_KEPT or next(iter(self._met.values()))[1] <= now):
-            del self._met[next(iter(self._met))]
-        for name, forming in list(self._forming.items()):
-            for rank, one in list(forming.members.items()):
-                if now - one.heard > SILENT_SECONDS or not self._is_serving(one.session):
-                    del forming.members[rank]
-            for rival, since in list(forming.rivals.items()):
-                if now - since > 2 * SILENT_SECONDS:
-                    del forming.rivals[rival]
-            if not forming.members:
-                del self._forming[name]
+            ours.keep(one.attempt, Outcome(channels=told[rank]), now)
+    openings = [Opening(members[high].session, members[low].session, name) for (low, high), name in names.items()]
+    return Outcome((), told[who.rank], tuple(openings))
 
 
 def _makes_sense(who: JoinGroup) -> bool:
@@ -154,9 +219,9 @@ def _let_go(forming: _Forming, who: JoinGroup) -> None:
         forming.size = who.size
 
 
-def _conflict(forming: _Forming, who: JoinGroup) -> tuple[_Member, str] | None:
+def _conflict(forming: _Forming, who: JoinGroup) -> tuple[_One, str] | None:
     """Return whom ``who`` does not fit to, and why; None if they can be in one group."""
-    name = printable(who.name, MOST_GROUP_NAME)
+    name = _shown(who.name)
     for rank, one in forming.members.items():
         if forming.size != who.size:
             return one, f"The group {name} is of {forming.size} processes for others, and of {who.size} for this one."
@@ -165,3 +230,7 @@ def _conflict(forming: _Forming, who: JoinGroup) -> tuple[_Member, str] | None:
         if one.session == who.session:
             return one, f"Rank {rank} and rank {who.rank} of the group {name} are of one session: each needs its own."
     return None
+
+
+def _shown(name: str) -> str:
+    return printable(name, MOST_GROUP_NAME)

@@ -60,7 +60,7 @@ log = logging.getLogger("gateway")
 _MOST_REQUEST_BYTES = 64 << 10
 #: A report has some 300 bytes an executor.
 _MOST_REPORT_BYTES = 512 << 10
-#: Requests of one key that may wait for an executor at a time.
+#: Requests of one key that may wait at a time; of these half at most for other processes of a group (`gathering`).
 _MOST_WAITING = 32
 _TICK_SECONDS = 0.5
 #: How long records of closed sessions are kept, seconds.

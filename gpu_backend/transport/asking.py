@@ -31,6 +31,7 @@ from gpu_backend.wire.errors import (
     PoolRefusal,
     PoolUnreachable,
     SessionLost,
+    TooManyAtOnce,
 )
 from gpu_backend.wire.joining import Question
 
@@ -54,7 +55,7 @@ _ERRORS: dict[str, type[PoolError]] = {
     kind.__name__: kind
     for kind in (
         AnswerOverdue, ExecutorStarting, ForeignServer, KeyRefused, NoDevice, NotAuthorized, PoolFull, PoolRefusal,
-        PoolUnreachable, SessionLost,
+        PoolUnreachable, SessionLost, TooManyAtOnce,
     )
 }  # fmt: skip
 

@@ -28,6 +28,7 @@ from gpu_backend.wire.errors import (
     PoolUnreachable,
     RefusalCode,
     SessionLost,
+    TooManyAtOnce,
     WireError,
 )
 from gpu_backend.wire.joining import Question
@@ -170,6 +171,8 @@ def refusal(answer: Denied) -> NotAuthorized | SessionLost | PoolRefusal:
         return SessionLost(text)
     if answer.code == RefusalCode.STARTING:
         return ExecutorStarting(text)
+    if answer.code == RefusalCode.OVER_CREDIT:
+        return TooManyAtOnce(text)
     if answer.code == RefusalCode.POOL_FULL:
         return PoolFull(text)
     if answer.code == RefusalCode.NO_DEVICE:

@@ -15,6 +15,7 @@
     │   │   └── ForeignServer     what answers is not the pool that was meant
     │   ├── PoolRefusal           admission said no: the message says why and what to do
     │   │   ├── ExecutorStarting  not yet: an executor is on its way; asking again helps
+    │   │   ├── TooManyAtOnce     so much of this user's waits already; asking again helps
     │   │   └── PoolFull          no device has room: one can wait for a place
     │   └── SessionLost           the executor is gone; its arrays with it
     ├── ProtocolError             a peer broke the rules (credits, order, epoch)
@@ -100,6 +101,10 @@ class PoolRefusal(PoolError):
 
 class ExecutorStarting(PoolRefusal):
     """No executor was ready in time; one is on its way. Asking again helps."""
+
+
+class TooManyAtOnce(PoolRefusal):
+    """So many requests of this user are waiting already. Asking again helps, a little later."""
 
 
 class NoDevice(PoolRefusal):

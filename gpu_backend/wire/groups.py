@@ -15,7 +15,8 @@ class JoinGroup(msgspec.Struct, frozen=True, array_like=True, tag="join_group"):
 
     Asked again and again until nobody is missing: whoever is not heard for some seconds has left. ``attempt`` is a
     random name that stays the same meanwhile: another one makes another group of that name. Or answered by ``Denied``,
-    if others say otherwise.
+    if others say otherwise. With ``leaves`` this attempt is over: nobody waits for it or counts on it. Answered by
+    ``Done``.
     """
 
     request: int
@@ -24,6 +25,7 @@ class JoinGroup(msgspec.Struct, frozen=True, array_like=True, tag="join_group"):
     size: int
     rank: int
     attempt: str
+    leaves: bool = False
 
 
 class Group(msgspec.Struct, frozen=True, array_like=True, tag="group"):

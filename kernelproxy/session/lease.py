@@ -105,6 +105,12 @@ class Lease:
             raise ProtocolError("The gateway did not answer who is in the group.")
         return group
 
+    def leave_group(self, name: str, size: int, rank: int, attempt: str) -> None:
+        """Say that it is over with that; whoever is not heard for some seconds has left as well."""
+        message = JoinGroup(0, self.ticket.session, name, size, rank, attempt, leaves=True)
+        with suppress(PoolError):
+            gateway_client.request(self._settings, message, FAREWELL_SECONDS)
+
     def usage(self, by: str, since: str) -> UsageView:
         """Return what was used from the day ``since`` on, as this user may see it."""
         view = gateway_client.request(self._settings, control.AskUsage(0, by, since), GATEWAY_SECONDS)

@@ -142,6 +142,10 @@ class Session:
         """
         return self._lease.join_group(name, size, rank, attempt)
 
+    def leave_group(self, name: str, size: int, rank: int, attempt: str) -> None:
+        """Have nobody wait for what was said by `join_group`, as far as the gateway is heard within a second."""
+        self._lease.leave_group(name, size, rank, attempt)
+
     def set_wish(self, wish: Wish) -> None:
         """Share the device in another way from now on. One question to the gateway.
 

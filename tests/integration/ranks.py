@@ -12,6 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from gpu_backend.pool import commands
+from gpu_backend.pool.state import PoolState
+from gpu_backend.transport.asking import ask
+from gpu_backend.wire.control import CloseSession
+from tests.integration.notebook_pool import sessions, wait_until
+
 ROOT = Path(__file__).parents[2]
 #: Whatever else its owner has on it.
 _PATH = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
@@ -83,3 +89,10 @@ class Ranks:
 def ranks(program: str, size: int, **more: Any) -> list[Any]:
     with Ranks(program, size, **more) as running:
         return running.found()
+
+
+def end_all(pool: PoolState) -> None:
+    """End all sessions of a pool, as those of ranks that were killed go on for a while; return when they are gone."""
+    for one in sessions(pool):
+        ask(commands.operator_door(pool), CloseSession(0, one.session))
+    wait_until(lambda: sessions(pool) == ())

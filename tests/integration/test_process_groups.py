@@ -14,7 +14,7 @@ import pytest
 from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState
 from tests.integration.notebook_pool import cpu_pool
-from tests.integration.ranks import ROOT, ranks
+from tests.integration.ranks import ROOT, end_all, ranks
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -24,6 +24,13 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PoolState]:
     settings = PoolSettings(devices="cpu", sessions_per_device=8, max_sessions_per_user=0)
     with cpu_pool(tmp_path_factory.mktemp("groups"), settings) as own:
         yield own
+
+
+@pytest.fixture(autouse=True)
+def _each_begins_alone(pool: PoolState) -> Iterator[None]:
+    """Have a test's sessions gone before the next one: its own would wait in the queue, and say so."""
+    yield
+    end_all(pool)
 
 
 _ALL_OF_IT = """

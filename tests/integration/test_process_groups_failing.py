@@ -10,25 +10,83 @@ import pytest
 
 from gpu_backend.pool import people
 from gpu_backend.pool.state import PoolState
-from tests.integration.notebook_pool import sessions, wait_until
 from tests.integration.ranks import Ranks
-from tests.integration.test_process_groups import pool
+from tests.integration.test_process_groups import _each_begins_alone, pool
 
-__all__ = ["pool"]
+__all__ = ["_each_begins_alone", "pool"]
 
 pytestmark = pytest.mark.timeout(300)
 
 _IMPATIENT = """
 from kernelproxy.namespace.process_group import meeting
-meeting.PATIENCE_SECONDS = 1.0
+
+def asked(*of, ask=meeting._asked):
+    group = ask(*of)
+    if group is not None:  # however long it takes until the pool has said who is missing
+        meeting.PATIENCE_SECONDS = 0.0
+    return group
+
+meeting._asked = asked
 init_process_group(size, rank, port=7)
 """
 
 
 def test_who_did_not_come_is_named(pool: PoolState) -> None:
     with Ranks(_IMPATIENT, 3, ranks=[1]) as running:
-        assert "Of the 3 processes of the group 127.0.0.1:7, ranks 0, 2 did not come within 1 s." in running.errors()[0]
-    wait_until(lambda: sessions(pool) == ())
+        assert "Of the 3 processes of the group 127.0.0.1:7, ranks 0, 2 did not come within 0 s." in running.errors()[0]
+
+
+_ONE_GOES_AWAY = """
+from kernelproxy.namespace.process_group import backend, meeting
+channels_to = backend.channels_to
+
+def met(*of):
+    channels = channels_to(*of)
+    if rank == 1:
+        print("met", flush=True)
+        sys.stdin.read()
+        sys.exit()
+    meeting.PATIENCE_SECONDS = 0.5
+    return channels
+
+backend.channels_to = met
+try:
+    init_process_group(size, rank)
+except TimeoutError as error:
+    print(error, cp.arange(3).sum())
+"""
+
+
+def test_who_goes_away_when_all_have_come_is_not_waited_for_without_end(pool: PoolState) -> None:
+    with Ranks(_ONE_GOES_AWAY, 2, ranks=[1]) as gone, Ranks(_ONE_GOES_AWAY, 2, ranks=[0]) as waiting:
+        assert gone.line(0) == "met\n"
+        assert "not all went on within 0.5 s: one was interrupted or has ended." in waiting.line(0)
+        assert gone.said() == [""]
+
+
+_GIVES_UP = """
+from kernelproxy.namespace.process_group import meeting
+meeting._look = lambda *of: print("waits", flush=True)
+comm = None
+while comm is None:
+    try:
+        print("begins", flush=True)
+        comm = init_process_group(size, rank)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+        sys.stdin.read()
+"""
+
+
+def test_who_is_interrupted_while_it_waits_is_not_counted_on(pool: PoolState) -> None:
+    with Ranks(_GIVES_UP, 2, ranks=[0]) as first:
+        assert [first.line(0), first.line(0)] == ["begins\n", "waits\n"]
+        first.signal(0, signal.SIGINT)
+        while first.line(0) != "interrupted\n":
+            pass
+        with Ranks(_JOIN, 2, ranks=[1]) as last:
+            assert last.line(0) == "waits\n", "the group was made with one that is not there"
+            assert first.errors() == last.errors() == [""]
 
 
 _JOIN = """

@@ -16,7 +16,7 @@ from kernelproxy.client import current
 from kernelproxy.namespace.process_group import dense, sparse
 from kernelproxy.namespace.process_group.ending import finish, finish_at_end
 from kernelproxy.namespace.process_group.exchange import Exchange
-from kernelproxy.namespace.process_group.meeting import channels_to
+from kernelproxy.namespace.process_group.meeting import channels_to, patiently
 
 __all__ = ["NCCLBackend", "init_process_group"]
 
@@ -47,7 +47,7 @@ def init_process_group(
     ValueError
         If there is no such rank, or no such ``backend``: the one there is goes by the name of "nccl".
     TimeoutError
-        If others did not come; the message says who.
+        If others did not come, and the message says who; or if one went away when all had come.
     PoolRefusal
         If others say something else of the group.
     """
@@ -81,9 +81,11 @@ class NCCLBackend:
         _ = current().session  # where devices come from is known once it is there
         client = current()
         device = client.number if client.members else client.streams.device
-        channels = channels_to(client, f"{host}:{port}", n_devices, rank)
+        name = f"{host}:{port}"
+        channels = channels_to(client, name, n_devices, rank)
         self._begin(Exchange(client, rank, channels), device)
-        self.barrier()  # or who has ended by then is not found by those who look for its channel late
+        with patiently(client, name):
+            self.barrier()  # or who has ended by then is not found by those who look for its channel late
         finish_at_end(self._exchange)
 
     def _begin(self, exchange: Exchange, device: int) -> None:

@@ -20,6 +20,11 @@ KEY, NAME = "ada's", "127.0.0.1:13333"
 GONE = groups.SILENT_SECONDS + 1
 
 
+def who(rank: int, size: int = 2, name: str = NAME, session: str = "", attempt: str = "") -> JoinGroup:
+    own = session or f"session {rank}"
+    return JoinGroup(0, own, name, size, rank, attempt or f"{own}'s")
+
+
 class Story:
     """A gateway's groups, and the processes of one user."""
 
@@ -32,8 +37,10 @@ class Story:
         self, rank: int, size: int = 2, name: str = NAME, session: str = "", attempt: str = "", key: str = KEY
     ) -> Outcome | Refusal:
         self.now += 0.001
-        own = session or f"session {rank}"
-        return self.groups.join(key, JoinGroup(0, own, name, size, rank, attempt or f"{own}'s"), self.now)
+        return self.groups.join(key, who(rank, size, name, session, attempt), self.now)
+
+    def leave(self, rank: int, attempt: str = "") -> None:
+        self.groups.leave(KEY, who(rank, attempt=attempt), self.now)
 
     def join(self, rank: int, **more: object) -> Outcome:
         outcome = self.ask(rank, **more)  # type: ignore[arg-type]
@@ -158,10 +165,74 @@ def test_a_user_has_so_many_groups_in_the_making(story: Story) -> None:
     assert story.join(0, name="one more").missing == (1,)
 
 
-def test_no_more_is_kept_than_so_much(story: Story) -> None:
-    for number in range(groups.MOST_KEPT + 10):
-        story.join(0, size=1, attempt=str(number))
-    assert len(story.groups._met) <= groups.MOST_KEPT + 1
+def test_whoever_asks_a_lot_pushes_out_what_is_kept_of_nobody_else(story: Story) -> None:
+    story.join(0)
+    told = story.join(1).channels
+    for number in range(groups.MOST_KEPT):
+        for rank in range(2):
+            story.join(rank, attempt=f"{number} {rank}", key="eve's")
+    assert story.join(1).channels == told
+    assert story.join(0, attempt="0 0", key="eve's") == Outcome((1,)), "their own eldest is kept no more"
+
+
+def test_nothing_is_kept_of_a_group_of_one(story: Story) -> None:
+    story.join(0)
+    told = story.join(1).channels
+    for number in range(groups.MOST_KEPT):
+        story.join(0, size=1, name="alone", attempt=str(number))
+    assert story.join(1).channels == told
+
+
+def test_so_many_more_want_to_be_what_one_is(story: Story) -> None:
+    story.join(0)
+    for number in range(MOST_RANKS):
+        assert story.join(0, session=f"other {number}").missing
+    refusal = story.ask(0, session="one more")
+    assert isinstance(refusal, Refusal)
+    assert refusal.code is RefusalCode.OVER_CREDIT
+    assert "16 more processes of yours want to be in the group 127" in refusal.message
+    assert story.join(0, session="other 3").missing  # it asks again
+    story.ended.add("other 0")
+    assert story.join(0, session="one more").missing
+
+
+def test_whoever_asks_a_lot_does_not_have_the_groups_of_all_gone_through_each_time() -> None:
+    looked_at: list[str] = []
+    story = Story()
+    story.groups = Groups(lambda session: not looked_at.append(session))  # type: ignore[func-returns-value]
+    for number in range(groups.MOST_FORMING):
+        story.join(0, name=str(number), session="ada's")
+    looked_at.clear()
+    for number in range(100):
+        story.join(0, size=1, attempt=str(number), key="eve's")
+    assert looked_at.count("ada's") == 0
+    story.now += groups.LOOK_SECONDS
+    story.join(0, size=1, key="eve's")
+    assert looked_at.count("ada's") == groups.MOST_FORMING
+
+
+def test_who_gave_up_is_waited_for_and_counted_on_no_more(story: Story) -> None:
+    story.join(0)
+    story.leave(0)
+    assert story.join(1) == Outcome((0,)), "the group would be whole with one that is not there"
+    assert story.join(0) == Outcome((0,)), "what it had said before and came late counts no more"
+    assert story.join(1) == Outcome((0,))
+    assert story.join(0, attempt="again").missing == ()
+
+
+def test_who_gave_up_waiting_for_a_place_is_in_nobodys_way(story: Story) -> None:
+    story.join(0)
+    story.join(0, session="other")
+    story.leave(0, attempt="other's")
+    assert story.join(1).missing == ()
+
+
+def test_who_gives_up_what_is_over_changes_nothing(story: Story) -> None:
+    story.join(0)
+    told = story.join(1).channels
+    story.leave(1)
+    assert story.join(1).channels == told
+    story.groups.leave(KEY, who(5), story.now)
 
 
 _asked = st.tuples(

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from unittest.mock import ANY
 
+import msgspec
 import pytest
 
 from gpu_backend.gateway.entitlements import Entitlements, Quota
+from gpu_backend.gateway.gathering import MOST_WAITING
 from gpu_backend.transport.curve import KeyPair
 from gpu_backend.wire.channels import DialChannel
+from gpu_backend.wire.codec import Codec, encode
+from gpu_backend.wire.control import Done, FromGateway, Ticket
 from gpu_backend.wire.errors import PoolRefusal, SessionLost
 from gpu_backend.wire.groups import Group, JoinGroup
 
-from .played_pool import ADA, BOSS, EVE, PlayedAgent, World, play, until
+from .played_pool import ADA, BOSS, EVE, PATIENT_SECONDS, PlayedAgent, World, play, until
 
 NAME = "127.0.0.1:13333"
 
@@ -54,6 +59,39 @@ def test_who_is_missing_is_told_in_time(tmp_path: Path) -> None:
 
     # What comes because the time is up is asked for with little of it.
     play(tmp_path, story, answer_seconds=1.0)
+
+
+def test_those_who_wait_for_others_do_not_take_all_places_of_their_key(tmp_path: Path) -> None:
+    async def story(world: World, agent: PlayedAgent) -> None:
+        one = await world.open()
+        answers: Codec[FromGateway] = Codec(FromGateway)
+        with world.raw(world.users_endpoint, ADA) as socket:
+            for number in range(1, 41):
+                await socket.send_multipart(encode(JoinGroup(number, one.session, str(number), 2, 0, str(number))))
+            for number in range(MOST_WAITING + 1, 41):
+                answer = answers.decode(await asyncio.wait_for(socket.recv_multipart(), PATIENT_SECONDS))
+                assert answer == Group(number, (1,))
+            assert isinstance(await world.renew(one.session), Ticket)
+            leaves = [JoinGroup(100 + n, one.session, str(n), 2, 0, str(n), True) for n in range(1, MOST_WAITING + 1)]
+            for message in leaves:
+                await socket.send_multipart(encode(message))
+            told = [answers.decode(await asyncio.wait_for(socket.recv_multipart(), PATIENT_SECONDS)) for _ in range(32)]
+        assert {one.request for one in told if isinstance(one, Done)} == {one.request for one in leaves}
+        assert {one for one in told if isinstance(one, Group)} == {Group(n, (0,)) for n in range(1, MOST_WAITING + 1)}
+
+    play(tmp_path, story)
+
+
+def test_who_gave_up_is_not_in_the_group_that_the_others_make(tmp_path: Path) -> None:
+    async def story(world: World, agent: PlayedAgent) -> None:
+        own, other = await world.open(), await world.open(label="b.ipynb")
+        first = JoinGroup(0, own.session, NAME, 2, 0, "first")
+        assert await world.ask(ADA, msgspec.structs.replace(first, leaves=True)) == Done(ANY)
+        assert await world.ask(ADA, first) == Group(ANY, (0,))  # it was on its way
+        both = await asyncio.gather(join(world, other.session, 1), join(world, own.session, 0))
+        assert [one.missing for one in both] == [(), ()]
+
+    play(tmp_path, story)
 
 
 @pytest.mark.parametrize("whose", ["another user's", "an operator's", "nobody's"])
@@ -98,4 +136,4 @@ def test_what_does_not_fit_is_refused_in_words(tmp_path: Path) -> None:
         over.set()
         await asking
 
-    play(tmp_path, story, answer_seconds=0.2)
+    play(tmp_path, story, answer_seconds=1.0)
