@@ -179,9 +179,11 @@ def test_whoever_is_interrupted_between_exchanges_nothing_is_taken_for_anything_
             between.carry_out(rank, ends[rank][1].popleft(), labels[rank].popleft())
             continue
         # All wait for what somebody did not send: all are interrupted, and the last call is made after that.
+        waited = sum(len(told) for _, told in ends)
         for rank, (_, told) in enumerate(ends):
             while told and not labels[rank][0].startswith(last):
                 between.drop(rank, told.popleft())
                 labels[rank].popleft()
+        assert sum(len(told) for _, told in ends) < waited, "all wait in the last call"
     assert all(brought in (awaited, None) for awaited, brought in between.taken)
     assert all(brought == awaited for awaited, brought in between.taken if awaited.startswith(last))
