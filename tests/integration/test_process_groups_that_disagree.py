@@ -68,7 +68,10 @@ def test_sparse_matrices_of_other_formats_are_refused(pool: PoolState, wrong: st
     """.replace("    ", "").replace("WRONG", repr(wrong))
     first, second = told_by(program)
     upper = wrong.upper()
-    said = "ValueError: Rank {} sent a matrix in {} format, and here one in {} is expected: all ranks give matrices of one format."
+    said = (
+        "ValueError: Rank {} sent a matrix in {} format, and here one in {} is expected: "
+        "all ranks give matrices of one format."
+    )
     assert first == ["", _WORKS, said.format(1, upper, "CSR"), "", _WORKS]
     assert second == [
         said.format(0, "CSR", upper), _WORKS, said.format(0, "CSR", upper), said.format(0, "CSR", upper), _WORKS

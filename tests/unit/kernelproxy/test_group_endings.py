@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import atexit
+import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from multiprocessing import util
 from types import SimpleNamespace
 from typing import Any
@@ -121,6 +123,6 @@ def test_it_is_asked_for_once_in_each_process(clock: Clock, monkeypatch: pytest.
     monkeypatch.setattr(util, "Finalize", lambda *of, **more: asked.append(of))
     client = Client(clock, 0.0)
     for process in (11, 11, 12):
-        monkeypatch.setattr(ending.os, "getpid", lambda process=process: process)
+        monkeypatch.setattr(os, "getpid", partial(int, process))
         ending.finish_at_end(client.group())
     assert len(asked) == 2

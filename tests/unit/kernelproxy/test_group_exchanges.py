@@ -39,7 +39,7 @@ def array(nbytes: int) -> Any:
 def carry_out(told: list[deque[tuple[Any, ...]]], turns: Any) -> list[str]:
     """Carry out what executors are told, each in its order, whose turn it is by chance; return what was wrong."""
     between: defaultdict[tuple[int, str], deque[int]] = defaultdict(deque)
-    wrong = []
+    wrong: list[str] = []
     while any(told):
         ready = []
         for rank, ops in enumerate(told):
@@ -113,7 +113,7 @@ def test_more_pieces_than_have_numbers_are_refused() -> None:
 
 
 class Between:
-    """What lies between each two executors, as `gpu_backend.executor.channel` holds it: numbers, and what they bring."""
+    """What lies between each two executors, as their channels hold it: numbers, and what they bring."""
 
     def __init__(self) -> None:
         self.held: defaultdict[tuple[int, int], deque[tuple[int, str]]] = defaultdict(deque)

@@ -133,7 +133,10 @@ def test_no_more_wait_than_an_executor_keeps_channels(monkeypatch: pytest.Monkey
             may_end.set()
 
     asyncio.run(three())
-    assert [one.failure for one in executor.orders] == ["its node opens enough connections for it now", *["at last"] * 2]
+    assert [one.failure for one in executor.orders] == [
+        "its node opens enough connections for it now",
+        *["at last"] * 2,
+    ]
 
 
 def test_who_cannot_be_given_it_ends_no_agent() -> None:
