@@ -23,6 +23,8 @@ log = logging.getLogger("executor.channels")
 #: nobody has asked for, beyond which no more are read.
 _MOST_UNSENT: Final = 4
 MOST_UNASKED: Final = 4
+#: Above all numbers that a message can have.
+_NO_NUMBER: Final = 1 << 64
 #: How often to look for room while pieces wait for some, seconds.
 _ROOM_SECONDS: Final = 1e-3
 
@@ -154,10 +156,15 @@ class Channel:
             raise ConnectionLost(piece.reason)
         return piece
 
+    def ask_no_more(self) -> None:
+        """Let go of all pieces that have come, and of all that come from now on: what else is said is heard yet."""
+        self._first = _NO_NUMBER
+        self._arrived.clear()
+
     @property
-    def has_pieces(self) -> bool:
-        """Whether something has come that nobody has asked for."""
-        return bool(self._arrived)
+    def untaken_bytes(self) -> int:
+        """How much has come that nobody has asked for; what is said of a piece that will not come counts as one."""
+        return sum(1 if isinstance(one, NoPiece) else 1 + memoryview(one).nbytes for one in self._arrived.values())
 
     def lose(self, why: str) -> None:
         """Hang up; what has come can still be taken. Idempotent."""

@@ -40,8 +40,8 @@ _TIDY_SECONDS: Final = 1.0
 #: How long an executor that ends waits for others to take what it has sent, and how often it looks, seconds.
 _LEAVE_SECONDS: Final = 3.0
 _LEAVE_LOOK_SECONDS: Final = 1e-3
-#: Lost channels that are kept for pieces that they have brought.
-_MOST_LOST: Final = 4
+#: What lost channels have brought is kept up to so many bytes: as much as fifteen bring that each are full.
+_MOST_LOST_BYTES: Final = 256 << 20
 _LOST: Final = (
     "What was copied from one device to another has not come, and the array that it was for is not what it should be: "
     "{}. Run the cell again."
@@ -185,10 +185,14 @@ class Channels:
         for channel in self._all():
             if not channel.lost and is_silent(channel.connected):
                 channel.lose("its host does not answer")
-        lost = [one for one in self._named.values() if one.lost]
-        for channel in [one for one in lost if not one.has_pieces] + lost[:-_MOST_LOST]:
-            self._forget(channel, channel.lost)
-            self._fail(channel.name, channel.lost)
+        held = 0
+        for channel in reversed([one for one in self._named.values() if one.lost]):
+            untaken = channel.untaken_bytes
+            held += untaken
+            if not untaken or held > _MOST_LOST_BYTES:
+                held -= untaken
+                self._forget(channel, channel.lost)
+                self._fail(channel.name, channel.lost)
 
     def _note_reached(self, reached: _Reached) -> None:
         self._under_proof -= 1
@@ -250,9 +254,13 @@ class Channels:
             self._bell = -1
 
     def _take_leave(self) -> None:
-        """Let others read what is on its way to them: their notebooks' programs may outlive ours."""
+        """Let others read what is on its way to them: their notebooks' programs may outlive ours.
+
+        Nobody asks here for what they have sent. It would keep us from hearing that they have hung up.
+        """
         until, left = monotonic() + _LEAVE_SECONDS, [one for one in self._named.values() if not one.lost]
         for channel in left:
+            channel.ask_no_more()
             channel.send(Last())
         while left and monotonic() < until:
             for channel in left:

@@ -11,13 +11,19 @@ from gpu_backend.devices.base import Device
 from gpu_backend.executor.channel import Channel
 from gpu_backend.executor.channels import Channels
 from gpu_backend.executor.described_objects import DescribedObjects
+from gpu_backend.transport.shared_frames import BLOCK_BYTES
 from gpu_backend.wire.channels import CHANNEL, RECEIVE, SEND, Piece
+from gpu_backend.wire.errors import NotCopied
 from gpu_backend.wire.messages import Op
 
 __all__ = ["Copying"]
 
 #: How many arguments the verbs have.
 _OF_SEND, _OF_RECEIVE = 3, 4
+_OTHER_LENGTH = (
+    "What was sent from one device to another has {} bytes, and the array that it was for takes {} there: nothing was "
+    "put into it. Give arrays of the same size on both sides."
+)
 _GIVEN_UP = "what computes it failed, or was cancelled"
 
 
@@ -57,6 +63,16 @@ class Copying:
             self._device.landing = before
 
     def _receive(self, array: Any, offset: int, channel: str, number: int) -> None:
-        """Put what has come to ``offset`` bytes into a contiguous array."""
-        piece = self._channels.taken(channel, number)
-        self._device.write(self._objects.array(array), offset, memoryview(piece))
+        """Put what has come to ``offset`` bytes into a contiguous array.
+
+        Raises
+        ------
+        NotCopied
+            If it will not come, or is not as long as what it belongs into: two ranks gave arrays of different sizes.
+        """
+        piece = memoryview(self._channels.taken(channel, number))
+        into = self._objects.array(array)
+        room = min(BLOCK_BYTES, into.nbytes - offset)
+        if piece.nbytes != room:
+            raise NotCopied(_OTHER_LENGTH.format(piece.nbytes, room))
+        self._device.write(into, offset, piece)

@@ -20,8 +20,10 @@ log = logging.getLogger("node.dialing")
 
 #: How long whoever listens may take to accept a connection, seconds.
 _CONNECT_SECONDS = 5.0
-#: Connections that are being opened for one session at a time; more are refused.
+#: Connections that are being opened for one session at a time. More wait, as many as its executor keeps channels: one
+#: that comes last into a group has all of them opened at once. What is beyond is refused.
 _MOST_OF_ONE = 4
+_MOST_WAITING = 32
 #: Threads of their own: who listens nowhere must not keep what the agent does for others.
 _THREADS = 8
 #: Most characters of what is told of a failure.
@@ -33,21 +35,32 @@ class Dialing:
 
     def __init__(self, find: Callable[[str, int], Executor | None]) -> None:
         self._find = find
+        #: Orders that are not done, and whose turn it is, by their session.
         self._under_way: Counter[str] = Counter()
+        self._turns: dict[str, asyncio.Semaphore] = {}
         self._threads = ThreadPoolExecutor(_THREADS, "dial")
 
     async def dial(self, order: DialChannel) -> None:
         """Open a connection and hand it over; that nobody could be reached is handed on as well."""
         try:
-            if self._under_way[order.session] >= _MOST_OF_ONE:
+            if self._under_way[order.session] >= _MOST_WAITING:
                 self._hand_over(order, "its node opens enough connections for it now")
             else:
-                await self._open(order)
+                await self._in_turn(order)
         except Exception as error:  # whatever there is too little of, it ends no agent
             log.warning("a connection for an executor cannot be handed over: %s", error)
 
-    async def _open(self, order: DialChannel) -> None:
+    async def _in_turn(self, order: DialChannel) -> None:
         self._under_way[order.session] += 1
+        try:
+            async with self._turns.setdefault(order.session, asyncio.Semaphore(_MOST_OF_ONE)):
+                await self._open(order)
+        finally:
+            self._under_way[order.session] -= 1
+            if not self._under_way[order.session]:
+                del self._under_way[order.session], self._turns[order.session]
+
+    async def _open(self, order: DialChannel) -> None:
         try:
             connected = await asyncio.get_running_loop().run_in_executor(
                 self._threads, connect, order.endpoints, _CONNECT_SECONDS
@@ -59,10 +72,6 @@ class Dialing:
         else:
             with connected:
                 self._hand_over(order, "", connected)
-        finally:
-            self._under_way[order.session] -= 1
-            if not self._under_way[order.session]:
-                del self._under_way[order.session]
 
     def close(self) -> None:
         """Open no more; what is being opened is not waited for."""

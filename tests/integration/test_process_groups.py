@@ -327,3 +327,16 @@ def test_processes_that_a_program_starts_are_ranks(pool: PoolState, tmp_path: Pa
 
 
 _ACTIVATED = "    import kernelproxy\n    kernelproxy.activate()\n    import cupy as cp\n    from cupyx"
+
+
+_MANY = """
+comm = init_process_group(size, rank)
+every = cp.empty(size)
+comm.all_gather(cp.full(1, float(rank)), every, 1)
+print(json.dumps(every.get().tolist()))
+"""
+
+
+def test_six_ranks_of_one_node_find_each_other(pool: PoolState) -> None:
+    """Who comes last has channels to all others opened at once."""
+    assert ranks(_MANY, 6) == [[float(one) for one in range(6)]] * 6

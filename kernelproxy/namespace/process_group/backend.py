@@ -77,6 +77,8 @@ class NCCLBackend:
     ``stream`` is the stream to do it on, the current one by default.
     """
 
+    __module__ = "cupyx.distributed._nccl_comm"
+
     def __init__(self, n_devices: int, rank: int, host: str = _HOST, port: int = _PORT, use_mpi: bool = False) -> None:
         _ = current().session  # where devices come from is known once it is there
         client = current()
@@ -274,6 +276,8 @@ class NCCLBackend:
         if not array.shape or array.shape[0] != self._n_devices:
             wanted = f"{what} requires {which} to have {self._n_devices} elements in its first dimension"
             raise RuntimeError(f"{wanted}, found {array.shape}")
+        if not array.flags.c_contiguous:  # its elements along the first axis lie in no row
+            raise RuntimeError(f"{what} requires {which} to be c-contiguous")
 
     def _check_peer(self, peer: int, is_another: bool = False) -> None:
         if not 0 <= peer < self._n_devices:

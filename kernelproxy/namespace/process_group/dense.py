@@ -14,7 +14,7 @@ from gpu_backend.opstream.layout import DType, contiguous
 from kernelproxy.array.remote_array import ndarray
 from kernelproxy.calls import dispatch
 from kernelproxy.calls.array_core import view_of
-from kernelproxy.namespace.process_group.exchange import Exchange
+from kernelproxy.namespace.process_group.exchange import Call, Exchange
 
 __all__ = [
     "OPERATIONS", "all_gather", "all_reduce", "all_to_all", "broadcast", "copy", "flat", "gather", "reduce",
@@ -51,58 +51,65 @@ def room(count: int, dtype: DType | str) -> Any:
 
 def broadcast(exchange: Exchange, array: ndarray, root: int) -> None:
     """Send ``array`` of ``root`` to all others, into theirs."""
+    call = exchange.of_all()
     if exchange.rank == root:
-        exchange.among_all({peer: [array] for peer in exchange.others}, {})
+        call.exchange({peer: [array] for peer in exchange.others}, {})
     else:
-        exchange.among_all({}, {root: [array]})
+        call.exchange({}, {root: [array]})
 
 
 def all_gather(exchange: Exchange, own: ndarray, parts: Sequence[ndarray]) -> None:
     """Put what each rank has into one of the ``parts``, on all ranks."""
+    call = exchange.of_all()
     copy(own, parts[exchange.rank])
-    exchange.among_all({peer: [own] for peer in exchange.others}, {peer: [parts[peer]] for peer in exchange.others})
+    call.exchange({peer: [own] for peer in exchange.others}, {peer: [parts[peer]] for peer in exchange.others})
 
 
 def all_to_all(exchange: Exchange, outgoing: Sequence[ndarray], incoming: Sequence[ndarray]) -> None:
     """Send each rank a part, and get one from each."""
+    call = exchange.of_all()
     copy(outgoing[exchange.rank], incoming[exchange.rank])
     going, coming = ({peer: [parts[peer]] for peer in exchange.others} for parts in (outgoing, incoming))
-    exchange.among_all(going, coming)
+    call.exchange(going, coming)
 
 
 def scatter(exchange: Exchange, parts: Sequence[ndarray], out: ndarray, root: int) -> None:
     """Send each rank one of the ``parts`` that ``root`` has."""
+    call = exchange.of_all()
     if exchange.rank == root:
         copy(parts[root], out)
-        exchange.among_all({peer: [parts[peer]] for peer in exchange.others}, {})
+        call.exchange({peer: [parts[peer]] for peer in exchange.others}, {})
     else:
-        exchange.among_all({}, {root: [out]})
+        call.exchange({}, {root: [out]})
 
 
 def gather(exchange: Exchange, own: ndarray, parts: Sequence[ndarray], root: int) -> None:
     """Put what each rank has into one of the ``parts`` of ``root``."""
+    call = exchange.of_all()
     if exchange.rank == root:
         copy(own, parts[root])
-        exchange.among_all({}, {peer: [parts[peer]] for peer in exchange.others})
+        call.exchange({}, {peer: [parts[peer]] for peer in exchange.others})
     else:
-        exchange.among_all({root: [own]}, {})
+        call.exchange({root: [own]}, {})
 
 
 def reduce(exchange: Exchange, own: ndarray, out: ndarray, op: str, root: int) -> None:
     """Put the arrays of all ranks together, into that of ``root``; the others' ``out`` stays."""
+    call = exchange.of_all()
     for part in _parts(own.size, own.dtype, _AT_ONCE_BYTES):
         if exchange.rank == root:
-            _reduced(exchange, own[part], out[part], op, {})
+            _reduced(call, own[part], out[part], op, {})
         else:
-            exchange.among_all({root: [own[part]]}, {})
+            call.exchange({root: [own[part]]}, {})
 
 
 def reduce_scatter(exchange: Exchange, own: ndarray, out: ndarray, op: str) -> None:
     """Put the arrays of all ranks together, each rank the part that is its own."""
+    call = exchange.of_all()
     count = out.size
     for part in _parts(count, own.dtype, _AT_ONCE_BYTES // exchange.size):
         pieces = [own[rank * count + part.start : rank * count + part.stop] for rank in range(exchange.size)]
-        _reduced(exchange, pieces[exchange.rank], out[part], op, dict(enumerate(pieces)))
+        _reduced(call, pieces[exchange.rank], out[part], op, dict(enumerate(pieces)))
 
 
 def all_reduce(exchange: Exchange, own: ndarray, out: ndarray, op: str) -> None:
@@ -111,29 +118,30 @@ def all_reduce(exchange: Exchange, own: ndarray, out: ndarray, op: str) -> None:
     What is small each rank gets from all others. Of what is not, each rank gets and reduces a part, which it sends to
     all others then: so each sends and gets the array twice, however many ranks there are.
     """
+    call = exchange.of_all()
     if own.nbytes <= _DIRECT_BYTES:
-        _reduced(exchange, own, out, op, dict.fromkeys(range(exchange.size), own))
+        _reduced(call, own, out, op, dict.fromkeys(range(exchange.size), own))
         return
     for part in _parts(own.size, own.dtype, _AT_ONCE_BYTES):
         mine, whole = own[part], out[part]
         shares = [slice(mine.size * rank // exchange.size, mine.size * (rank + 1) // exchange.size)
                   for rank in range(exchange.size)]  # fmt: skip
         share = shares[exchange.rank]
-        _reduced(exchange, mine[share], whole[share], op, {rank: mine[one] for rank, one in enumerate(shares)})
+        _reduced(call, mine[share], whole[share], op, {rank: mine[one] for rank, one in enumerate(shares)})
         others = exchange.others
-        exchange.among_all({peer: [whole[share]] for peer in others}, {peer: [whole[shares[peer]]] for peer in others})
+        call.exchange({peer: [whole[share]] for peer in others}, {peer: [whole[shares[peer]]] for peer in others})
 
 
-def _reduced(exchange: Exchange, own: ndarray, out: ndarray, op: str, outgoing: dict[int, ndarray]) -> None:
+def _reduced(call: Call, own: ndarray, out: ndarray, op: str, outgoing: dict[int, ndarray]) -> None:
     """Get what is ``own`` of all others as well and put all of it together into ``out``, which may be the same memory.
 
     ``outgoing`` is what others get for their part at the same time.
     """
-    others = exchange.others
+    others = call.whole.others
     theirs = {peer: room(own.size, own.dtype) for peer in others}
     going = {peer: [outgoing[peer]] for peer in others} if outgoing else {}
-    exchange.among_all(going, {peer: [one] for peer, one in theirs.items()})
-    in_order = [theirs.get(rank, own) for rank in range(exchange.size)]
+    call.exchange(going, {peer: [one] for peer, one in theirs.items()})
+    in_order = [theirs.get(rank, own) for rank in range(call.whole.size)]
     if not others:
         copy(own, out)
     elif own.size:

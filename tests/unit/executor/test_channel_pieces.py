@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 
 import pytest
 
 from gpu_backend.executor import channels as module
-from gpu_backend.executor.channel import MOST_UNASKED
-from gpu_backend.executor.channels import Awaits
+from gpu_backend.executor.channel import MOST_UNASKED, Channel
+from gpu_backend.executor.channels import Awaits, Channels
 from gpu_backend.transport.framing import head
 from gpu_backend.wire.channels import Piece
 from gpu_backend.wire.codec import encode
@@ -208,13 +210,74 @@ def test_who_ends_waits_until_the_other_has_what_it_was_sent(
     while count < MOST_UNASKED + 2 and has_come(lambda: a.channels.to(NAME)):
         count += 1
         sent(a, count, content)
-    ending = threading.Thread(target=a.channels.close)
-    ending.start()
     channel = b.channels._named[NAME]
-    for number in range(1, count + 1):
-        until(partial(channel.is_there, number), b)
-        assert bytes(b.channels.taken(NAME, number)) == content
-    until(lambda: bool(channel.lost), b)
-    ending.join()
+    with in_a_thread(a.channels.close):
+        for number in range(1, count + 1):
+            until(partial(channel.is_there, number), b)
+            assert bytes(b.channels.taken(NAME, number)) == content
+        until(lambda: bool(channel.lost), b)
     assert channel.lost == "its executor has ended"
     assert count >= MOST_UNASKED
+
+
+@contextmanager
+def in_a_thread(done: Callable[[], object]) -> Iterator[None]:
+    """Do something in a thread that has ended when the block has, or that keeps nobody where the block failed."""
+    thread = threading.Thread(target=done, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join(5)
+    assert not thread.is_alive()
+
+
+def test_who_ends_hears_that_the_other_hangs_up_whatever_nobody_has_taken(
+    ways: Ways, sides: tuple[Side, Side], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it waits as long as it may for somebody who has gone."""
+    monkeypatch.setattr(module, "_LEAVE_SECONDS", 90.0)
+    a, b = sides
+    met(ways, sides)
+    for number in range(1, MOST_UNASKED + 3):
+        sent(b, number, bytes(1000))
+    until(lambda: a.channels._named[NAME].is_full, a, b)
+    channel = b.channels._named[NAME]
+    with in_a_thread(a.channels.close):
+        until(lambda: bool(channel.lost), b)
+    assert a.channels._named[NAME].lost
+
+
+class Gone:
+    """A connection that only ends."""
+
+    def close(self) -> None: ...
+
+
+def brought_by(count: int, length: int) -> Channels:
+    """Return so many channels that are lost, and have brought a piece of so many bytes each."""
+    channels = Channels()
+    for number in range(count):
+        channel = Channel(Gone(), f"{number}")  # type: ignore[arg-type]
+        channel.is_met = True
+        channel._note(Piece(1), [bytes(length)])
+        channel.lose("its executor has ended")
+        channels._named[channel.name] = channel
+    return channels
+
+
+def test_what_ranks_sent_before_they_ended_is_kept_however_many_they_are() -> None:
+    channels = brought_by(15, 1000)
+    channels._tidy()
+    assert [len(channels.taken(f"{number}", 1)) for number in range(15)] == [1000] * 15
+    channels._tidy()
+    assert not channels._named
+
+
+def test_what_lost_channels_have_brought_is_kept_up_to_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MOST_LOST_BYTES", 2500)
+    channels = brought_by(4, 1000)
+    channels._tidy()
+    assert list(channels._named) == ["2", "3"]
+    with pytest.raises(NotCopied, match="its executor has ended"):
+        channels.taken("1", 1)

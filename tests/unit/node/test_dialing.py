@@ -11,7 +11,7 @@ import pytest
 
 from gpu_backend.node import dialing as module
 from gpu_backend.node.dialing import Dialing
-from gpu_backend.transport import local
+from gpu_backend.transport import local, reaching
 from gpu_backend.transport.reaching import NotReached
 from gpu_backend.wire.channels import DialChannel, TakeChannel
 from tests.spare_ports import spare_ports
@@ -80,8 +80,41 @@ def test_who_serves_nobody_any_more_is_given_nothing() -> None:
     dialed(order("tls://127.0.0.1:1"), None)
 
 
-def test_so_many_are_opened_at_a_time_for_one_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_MOST_OF_ONE", 1)
+def test_more_than_are_opened_at_a_time_wait_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where one joins a group as its last: it is to reach all others at once."""
+    listening, endpoint = local.listen("test")
+    executor, at_a_time, counted, most = Handed(), 0, threading.Lock(), [0]
+
+    def connect(*of: Any) -> socket.socket:
+        nonlocal at_a_time
+        with counted:
+            at_a_time += 1
+            most.append(at_a_time)
+        try:
+            return reaching.connect(*of)
+        finally:
+            with counted:
+                at_a_time -= 1
+
+    monkeypatch.setattr(module, "connect", connect)
+
+    async def all_of_them() -> None:
+        dialing = Dialing(lambda session, epoch: executor)  # type: ignore[arg-type, return-value]
+        await asyncio.gather(*(dialing.dial(order(endpoint)) for _ in range(15)))
+        assert not dialing._under_way
+        assert not dialing._turns
+        dialing.close()
+
+    with listening:
+        asyncio.run(all_of_them())
+    for one in executor.connected:
+        one.close()
+    assert [one.failure for one in executor.orders] == [""] * 15
+    assert max(most) <= 4
+
+
+def test_no_more_wait_than_an_executor_keeps_channels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MOST_WAITING", 2)
     executor, may_end = Handed(), threading.Event()
 
     def connect(*of: object) -> socket.socket:
@@ -90,17 +123,20 @@ def test_so_many_are_opened_at_a_time_for_one_session(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(module, "connect", connect)
 
-    async def both() -> None:
+    async def three() -> None:
         dialing = Dialing(lambda session, epoch: executor)  # type: ignore[arg-type, return-value]
         async with asyncio.TaskGroup() as group:
-            for _ in range(2):
+            for _ in range(3):
                 group.create_task(dialing.dial(order("tls://x:1")))
             while not executor.orders:
                 await asyncio.sleep(0)
             may_end.set()
 
-    asyncio.run(both())
-    assert [one.failure for one in executor.orders] == ["its node opens enough connections for it now", "at last"]
+    asyncio.run(three())
+    assert [one.failure for one in executor.orders] == [
+        "its node opens enough connections for it now",
+        *["at last"] * 2,
+    ]
 
 
 def test_who_cannot_be_given_it_ends_no_agent() -> None:
