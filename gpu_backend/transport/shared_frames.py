@@ -87,9 +87,9 @@ class SharedFrames:
     def _place_of(self, frame: Frame) -> int:
         if type(frame) is not memoryview:
             return -1
-        whole: Any = frame.obj
         for filled, lent in list(self._filled.items())[::-1]:  # what was lent last is mostly what is asked for
-            if frame.nbytes == whole.nbytes and lent() is whole:  # all that was lent
+            seen = lent()
+            if seen is not None and seen.nbytes == frame.nbytes and seen is frame.obj:  # all that was lent
                 return filled
         offset = address_of(np.frombuffer(frame, np.uint8)) - self._address - _STATES_BYTES
         place, within = divmod(offset, BLOCK_BYTES)
