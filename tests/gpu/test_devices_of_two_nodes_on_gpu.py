@@ -9,11 +9,9 @@ from pathlib import Path
 import pytest
 
 from gpu_backend.pool import commands
-from gpu_backend.pool.settings import PoolSettings
 from tests.faults.machines import machine
-from tests.integration.notebook_pool import cpu_pool, wait_until
+from tests.integration.notebook_pool import cpu_pool, open_to_machines, wait_until
 from tests.integration.test_several_devices import PROGRAM, PROGRAMS_RESULT, run
-from tests.spare_ports import spare_ports
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(240)]
 
@@ -46,12 +44,8 @@ print(json.dumps([same, [one / expected.sum() for one in found]]))
 
 @pytest.fixture(scope="module", autouse=True)
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    ports = spare_ports(2)
-    heard = PoolSettings(
-        devices="cuda", listen_host="127.0.0.1", listen_port=ports[0], nodes_host="127.0.0.1", nodes_port=ports[1]
-    )
     root: Path = tmp_path_factory.mktemp("head")
-    with cpu_pool(root, heard) as own, machine(own) as other:
+    with cpu_pool(root, open_to_machines(devices="cuda")) as own, machine(own) as other:
         other.join(devices="cuda")
         wait_until(lambda: len({device.node for device in commands.status(own).devices}) == 2)
         yield

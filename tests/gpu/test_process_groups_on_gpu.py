@@ -8,25 +8,20 @@ from pathlib import Path
 import pytest
 
 from gpu_backend.pool import commands
-from gpu_backend.pool.settings import PoolSettings
 from tests.faults.machines import machine
-from tests.integration.notebook_pool import cpu_pool, wait_until
+from tests.integration.notebook_pool import cpu_pool, open_to_machines, wait_until
 from tests.integration.ranks import ranks
 from tests.integration.test_process_groups import _ALL_OF_IT, _LARGE, _SAME_BITS, _SPARSE
-from tests.spare_ports import spare_ports
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module", autouse=True, params=["one executor's machine", "two machines"])
 def pool(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    ports, root = spare_ports(2), tmp_path_factory.mktemp("groups")
     are_apart = request.param == "two machines"
-    settings = PoolSettings(
-        devices="cuda", sessions_per_device=1 if are_apart else 3, max_sessions_per_user=0, listen_host="127.0.0.1",
-        listen_port=ports[0], nodes_host="127.0.0.1", nodes_port=ports[1],
-    )  # fmt: skip
-    with cpu_pool(Path(root), settings) as own:
+    settings = open_to_machines(devices="cuda", sessions_per_device=1 if are_apart else 3, max_sessions_per_user=0)
+    root: Path = tmp_path_factory.mktemp("groups")
+    with cpu_pool(root, settings) as own:
         if not are_apart:
             yield
             return

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic, sleep
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from gpu_backend.pool import commands, state
 from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.transport.asking import ask
 from gpu_backend.wire.views import SessionView
+from tests.spare_ports import spare_ports
 
 KERNELSPEC = Path(workbench.__file__).parent / "kernelspec"
 
@@ -39,6 +41,13 @@ def environment(root: Path) -> Iterator[pytest.MonkeyPatch]:
         patch.delenv("GPU_WORKBENCH_TICKET", raising=False)
         be_patient(patch)
         yield patch
+
+
+def open_to_machines(**more: Any) -> PoolSettings:
+    """Return settings of a pool that other machines can join, of CPU devices unless ``more`` says otherwise."""
+    ports = spare_ports(2)
+    here = {"listen_host": "127.0.0.1", "listen_port": ports[0], "nodes_host": "127.0.0.1", "nodes_port": ports[1]}
+    return PoolSettings(**{"devices": "cpu", **here, **more})
 
 
 @contextmanager

@@ -9,13 +9,11 @@ from pathlib import Path
 import pytest
 
 from gpu_backend.pool import commands
-from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState
 from tests.faults.machines import Machine, machine
-from tests.integration.notebook_pool import cpu_pool, sessions, wait_until
+from tests.integration.notebook_pool import cpu_pool, open_to_machines, sessions, wait_until
 from tests.integration.running_kernel import notebook
 from tests.integration.test_several_devices import PROGRAM, PROGRAMS_RESULT, run
-from tests.spare_ports import spare_ports
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,11 +22,7 @@ pytestmark = pytest.mark.timeout(240)
 
 @pytest.fixture(scope="module")
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PoolState]:
-    ports = spare_ports(2)
-    heard = PoolSettings(
-        devices="cpu", listen_host="127.0.0.1", listen_port=ports[0], nodes_host="127.0.0.1", nodes_port=ports[1]
-    )
-    with cpu_pool(tmp_path_factory.mktemp("head"), heard) as own:
+    with cpu_pool(tmp_path_factory.mktemp("head"), open_to_machines()) as own:
         yield own
 
 

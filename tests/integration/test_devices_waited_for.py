@@ -10,18 +10,16 @@ from pathlib import Path
 import pytest
 
 from gpu_backend.pool import commands, people
-from gpu_backend.pool.settings import PoolSettings
 from gpu_backend.pool.state import PoolState
 from gpu_backend.transport import curve
 from gpu_backend.transport.asking import Door, ask
 from gpu_backend.wire.control import CloseSession, OpenSession
 from tests.faults.machines import Machine, machine
 from tests.integration.conftest import granted
-from tests.integration.notebook_pool import cpu_pool, sessions, wait_until
+from tests.integration.notebook_pool import cpu_pool, open_to_machines, sessions, wait_until
 from tests.integration.running_kernel import notebook
 from tests.integration.test_jupyter_waiting import told, waiting
 from tests.integration.test_several_devices import RUN
-from tests.spare_ports import spare_ports
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -32,11 +30,7 @@ _ONE_FREE = "2 devices were asked for, with a session each; 1 at most can be had
 
 @pytest.fixture(scope="module")
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PoolState]:
-    ports = spare_ports(2)
-    heard = PoolSettings(
-        devices="cpu", sessions_per_device=1, max_sessions_per_user=0, listen_host="127.0.0.1", listen_port=ports[0],
-        nodes_host="127.0.0.1", nodes_port=ports[1],
-    )  # fmt: skip
+    heard = open_to_machines(sessions_per_device=1, max_sessions_per_user=0)
     with cpu_pool(tmp_path_factory.mktemp("head"), heard) as own, pytest.MonkeyPatch.context() as patch:
         patch.setenv("GPU_WORKBENCH_DEVICES", "2")
         yield own
