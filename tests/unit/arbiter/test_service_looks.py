@@ -12,8 +12,10 @@ import pytest
 
 from gpu_backend.gate import roster as rosters
 from gpu_backend.gate import verdicts
+from gpu_backend.gate.reports import GateReport
 from gpu_backend.gate.roster import ArbiterConfig
 from gpu_backend.metering.meters import NoMeter
+from gpu_backend.wire.op_classes import OP_CLASSES, OpClass
 from tests.unit.arbiter.test_service import Bench, bench
 from tests.unit.metering.played_processes import PlayedProcesses
 
@@ -65,6 +67,28 @@ def test_who_computes_behind_a_shut_gate_is_ended_within_a_second_of_its_time(
     bench.pass_time(50)
     assert set(bench.arbiter._scheduler.sessions) == {"hog"}
     assert "kept the device busy while its gate was shut" in verdicts.noted(bench.directory, bench.members["bad"].name)
+
+
+def test_copies_excuse_others_as_far_as_they_were_charged(bench: Bench) -> None:
+    """What is said on a page costs nothing, and may go up and down."""
+    bench.join("one", "a")
+    bench.join("two", "b")
+    copying = OP_CLASSES.index(OpClass.MEMORY)
+
+    def say(used_ms: int, copied_ms: int) -> float:
+        classes = [0] * len(OP_CLASSES)
+        classes[copying] = copied_ms * 1_000_000
+        bench.pages["one"].write(GateReport(used_ms * 1_000_000, 0, 0, 0, False, 0, tuple(classes)))
+        bench.pass_time(1)
+        return bench.arbiter._copied
+
+    bench.pass_time(100)
+    assert say(10, 8) == pytest.approx(0.008)
+    assert say(20, 1_000) == pytest.approx(0.018), "ten were charged"
+    for _ in range(5):
+        say(20, 0)
+        assert say(20, 5_000) == pytest.approx(0.018)
+    assert bench.arbiter._seats["one"].copied == bench.arbiter._copied
 
 
 def pass_time(bench: Bench, host: PlayedProcesses) -> None:
