@@ -143,20 +143,20 @@ class Seat:
 
     # --- what it may, and what is seen --------------------------------------------------------------------------------
 
-    def obey(self, order: ev.OpenGate | ev.OpenLane | ev.ShutGate, now_ns: int, origin_ns: int) -> None:
-        """Write an order onto the page."""
+    def obey(self, order: ev.OpenGate | ev.OpenLane | ev.ShutGate, now_ns: int, origin_ns: int, at_ns: int = 0) -> None:
+        """Write an order onto the page, which holds from ``at_ns`` on if that is to come."""
         until = 0
         if isinstance(order, ev.OpenGate):
-            self.orders.open(order, now_ns, origin_ns)
+            self.orders.open(order, now_ns, origin_ns, at_ns)
             until = FOREVER_NS if order.until == inf else origin_ns + int(order.until * 1e9)
         elif isinstance(order, ev.OpenLane):
             self.orders.open_lane(order, now_ns)
         else:
-            self.orders.shut(now_ns)
+            self.orders.shut(now_ns, at_ns)
         is_turn = (
             until < FOREVER_NS and bool(self.last.queued_ops) and isinstance(order, ev.OpenGate) and order.duty == 1
         )
-        self._watch.begin(now_ns, until, is_turn, isinstance(order, ev.OpenLane))
+        self._watch.begin(max(now_ns, at_ns), until, is_turn, isinstance(order, ev.OpenLane))
 
     def share_turn(self) -> None:
         """Note that somebody else has a turn at the same time."""

@@ -38,6 +38,9 @@ AGENT = ""
 #: How long to sleep at most, seconds, while somebody computes and while nobody does: how late a lost ring is noticed.
 _BUSY_SECONDS = 0.05
 _IDLE_SECONDS = 0.1
+#: How long before the end of a turn the next one is decided, nanoseconds: as long as it takes to decide, and to wake
+#: whoever is next, who begins when the end has come.
+_AHEAD_NS = 700_000
 #: How often roster, processes and heartbeats are seen to, nanoseconds. Executors miss a heartbeat after a second.
 _LOOK_NS = 40_000_000
 _BEAT_NS = 200_000_000
@@ -76,7 +79,8 @@ class Arbiter:
         self._alive = select.epoll()
         self._roster_stamp: tuple[int, int] | None = None
         self._look_at = self._beat_at = 0
-        self._handled_ns = self._origin_ns
+        self._handled_ns = self._origin_ns  # up to when all is decided; that may be a moment ahead
+        self._ending = ""  # whose turn goes on until then
         self._rested_at = self._origin_ns + _REST_NS
         self._heard_ns = self._origin_ns
         self._begin(self._origin_ns)
@@ -125,8 +129,8 @@ class Arbiter:
             seat = self._seats[key]
             if seat.has_news:
                 self._take_report(seat, self._before_deadline(now_ns))
-        if self._seconds(now_ns) >= self._scheduler.next_deadline():
-            self._handle(ev.TimePassed(), now_ns)
+        if self._seconds(now_ns + _AHEAD_NS) >= (deadline := self._scheduler.next_deadline()):
+            self._handle(ev.TimePassed(), now_ns, self._origin_ns + int(deadline * 1e9) + 1)
         self._tell_contention(now_ns)
 
     def _before_deadline(self, now_ns: int) -> int:
@@ -137,7 +141,7 @@ class Arbiter:
         return max(self._handled_ns, self._origin_ns + int(deadline * 1e9) - 1)
 
     def _wait(self) -> set[str]:
-        due = self._scheduler.next_deadline() - self._seconds(monotonic_ns())
+        due = self._scheduler.next_deadline() - self._seconds(monotonic_ns() + _AHEAD_NS)
         timeout = max(0.0, min(due, _BUSY_SECONDS if self._computing else _IDLE_SECONDS))
         if timeout:  # a poller counts in milliseconds, and rounds up: the device would idle at the end of each turn
             select.select((self._bells,), (), (), timeout)
@@ -164,17 +168,30 @@ class Arbiter:
         for seat in self._seats.values():
             self._handle(ev.SessionJoined(seat.member.terms), now_ns)
 
-    def _handle(self, event: ev.Event, now_ns: int) -> None:
-        self._handled_ns = now_ns
-        for instruction in self._scheduler.handle(event, self._seconds(now_ns)):
+    def _handle(self, event: ev.Event, now_ns: int, due_ns: int = 0) -> None:
+        """Do what follows from ``event``, at once; at ``due_ns``, if that is to come."""
+        self._handled_ns = max(self._handled_ns, now_ns, due_ns)
+        for instruction in self._scheduler.handle(event, self._seconds(self._handled_ns)):
             seat = self._seats[instruction.session]
-            seat.obey(instruction, now_ns, self._origin_ns)
+            if isinstance(instruction, ev.OpenGate) and due_ns <= now_ns:
+                self._cut_short(seat, now_ns)
+            seat.obey(instruction, now_ns, self._origin_ns, due_ns)
+            if isinstance(instruction, ev.ShutGate) and due_ns > now_ns:
+                self._ending = seat.key
             if isinstance(instruction, ev.OpenGate) and seat.last.queued_ops:
                 self._running[instruction.session] = now_ns + _ACTIVE_NS
                 seat.line.ring()
                 self._note_turn(seat)
         while self._scheduler.log:
             self._log.add(self._scheduler.log.popleft())
+
+    def _cut_short(self, chosen: Seat, now_ns: int) -> None:
+        """End the turn that would go on for a moment: somebody is let through at once."""
+        ending, self._ending = self._seats.get(self._ending), ""
+        if ending is None or ending is chosen or self._scheduler.is_open(ending.key):
+            return
+        if now_ns < ending.orders.open_until_ns:
+            ending.orders.shut(now_ns)
 
     def _note_turn(self, seat: Seat) -> None:
         """See whether the turn that begins is its session's alone."""

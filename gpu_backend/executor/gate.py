@@ -23,12 +23,11 @@ from gpu_backend.gate.right_of_way import Patience, RightOfWay
 _SHORT_SECONDS: Final = 10e-3
 #: What is at most so long, seconds, may pass those who wait, where no op of late was longer either.
 _PASSING_SECONDS: Final = 1e-3
+#: What is to come of a turn, seconds, while the next one is decided, and whoever has it woken.
+_END_SECONDS: Final = 0.5e-3
 #: How often the page is written while nothing changes but the counters, nanoseconds; and where somebody decides by it.
 _WRITE_NS: Final = 5_000_000
 _CONTENDED_WRITE_NS: Final = 1_000_000
-#: Short ops are launched for so long behind the end of an opening, nanoseconds, unless the gate is shut by then: the
-#: arbiter is late by a wake-up, and what is in flight keeps the device busy until the next executor is awake.
-_GRACE_NS: Final = 300_000
 #: Ops longer than this, seconds, are not begun in the last moment of an opening: nearly all of them would be overrun.
 _LONG_OP_SECONDS: Final = 1e-3
 _LAST_SECONDS: Final = 0.2e-3
@@ -73,6 +72,7 @@ class Gate:
         self._state = -1
         self._read_at = 0  # when the order was read
         self._sure_until = 0  # up to then only the end is to be kept
+        self._from_ns = 0  # when the opening begins, if that is to come
         self._end_ns = 0  # of the opening
         self._is_free = not has_arbiter  # nothing is to be kept, so nothing is to be looked at but the state
         self._is_contended = False
@@ -185,6 +185,11 @@ class Gate:
             return 0.0
         return max(self._pace.left_seconds(), (self._resume_at - self._clock()) / 1e9, 0.0)
 
+    @property
+    def opens_in(self) -> float:
+        """How long it is until the gate opens, seconds; 0 where nobody has said."""
+        return max(0.0, (self._from_ns - self._clock()) / 1e9) if self._from_ns else 0.0
+
     def _take_order(self) -> None:
         pace, state = self._pace, self._page.state  # the state first: what changes after it is taken the next time
         if state >> 1 != self._state >> 1:
@@ -193,17 +198,27 @@ class Gate:
         self._state, self._is_contended = state, bool(state & 1)
         self._read_at = self._clock()
         order = self._order = self._page.order(self._read_at)
-        is_plain = order.use_until_ns == UNBOUNDED.use_until_ns and order.duty == 1
-        is_short = pace.op_seconds <= _LONG_OP_SECONDS
-        self._end_ns = order.open_until_ns + (_GRACE_NS if is_short and order.open_until_ns else 0)
-        self._sure_until = self._end_ns if is_plain and is_short else 0
-        self._is_free = is_plain and order.open_until_ns == UNBOUNDED.open_until_ns
+        self._from_ns = order.open_from_ns if order.open_from_ns > self._read_at else 0
+        self._be_sure()
         # With pauses after each group, one group at a time.
         pace.bound(self._is_contended, 1 if order.duty < 1 else order.window_ops)
+
+    def _be_sure(self) -> None:
+        """Find up to when nothing needs to be looked at, by the order and by how long ops are."""
+        order, is_short = self._order, self._pace.op_seconds <= _LONG_OP_SECONDS
+        is_plain = order.use_until_ns == UNBOUNDED.use_until_ns and order.duty == 1 and not self._from_ns
+        self._end_ns = order.short_until_ns if is_short else order.open_until_ns
+        self._sure_until = self._end_ns if is_plain and is_short else 0
+        self._is_free = is_plain and order.open_until_ns == UNBOUNDED.open_until_ns
 
     def _keeps_bounds(self, now: int) -> bool:
         """Tell whether one more op keeps end, budget and duty."""
         order, pace = self._order, self._pace
+        if self._from_ns:
+            if now < self._from_ns:
+                return self._is_open_after_all(now)
+            self._from_ns = 0
+            self._be_sure()
         flying = pace.in_flight_ops * pace.op_seconds
         if now >= self._end_ns or order.use_until_ns <= (pace.used_seconds + flying) * 1e9:
             return self._is_open_after_all(now)
@@ -277,6 +292,17 @@ class Gate:
         self._written_at = now
         if must_ring and self.line is not None:
             self.line.ring()
+
+    def tell_end(self, last_ops: int, memory_bytes: int) -> None:
+        """Tell, before the ``last_ops`` that wait are launched and waited for, that nothing waits behind them.
+
+        Whoever is next is awake when they are done. Not where they may take longer than that, nor in a turn that was
+        given for them: others' ops beside them would make them late.
+        """
+        pace = self._pace
+        is_soon = (pace.in_flight_ops + last_ops) * pace.op_seconds <= _END_SECONDS >= pace.longest_seconds
+        if self._is_contended and self._told.queued_ops and is_soon and not (self.is_passing or self._told.is_urgent):
+            self.tell(0, False, memory_bytes)
 
     def _report(self, queued_ops: int, is_urgent: bool, memory_bytes: int) -> GateReport:
         pace = self._pace

@@ -28,6 +28,7 @@ from gpu_backend.executor.instructions import (
     Wait,
 )  # fmt: skip
 from gpu_backend.executor.sight import SPIN_SECONDS, Shut, Told, View
+from gpu_backend.executor.thinking import KEEP_SECONDS, Thinking
 from gpu_backend.transport.spinning import Spinning
 
 __all__ = ["SPIN_SECONDS", "Loop", "Shut", "Told", "View", "next_step"]
@@ -38,6 +39,8 @@ __all__ = ["SPIN_SECONDS", "Loop", "Shut", "Told", "View", "next_step"]
 URGENT_SECONDS: Final = 0.4e-3
 #: How long to look for another's short op to be done: most take less, and the device is idle from then on.
 YIELD_SECONDS: Final = 2e-3
+#: An opening that was said to come is waited for awake: it is to begin in the very moment that the turn before it ends.
+COMING_SECONDS: Final = 1e-3
 #: How long ops run before the sockets are looked at: bounds how late a Cancel is seen.
 SLICE_SECONDS: Final = 0.01
 #: How long to sleep at most while the device works, or the notebook does not read; and who fills the device with ops
@@ -105,6 +108,8 @@ def _wait(view: View, now: float) -> Step:
 
 
 def _await_work(view: View, now: float) -> Step:
+    if now < view.keep_until:
+        return Spin(_WORK, view.keep_until)
     if now < view.since + view.spin_seconds:
         if view.told is _NOTHING and view.has_answered and view.is_contended:
             return Report(_WORK, False)  # others may have the device until the notebook asks for more
@@ -134,6 +139,8 @@ def _await_room(view: View, now: float) -> Step:
 def _await_gate(view: View, shut: Shut, now: float) -> Step:
     if view.told is not _ALL:
         return Report(_GATE, True)
+    if 0 < shut.opens_in <= COMING_SECONDS:
+        return Spin(_GATE, now + shut.opens_in)
     spun_until = view.since + (YIELD_SECONDS if shut.is_yielding else URGENT_SECONDS if shut.is_urgent else 0.0)
     if now < spun_until:
         return Spin(_GATE, spun_until)
@@ -188,6 +195,8 @@ class GateLook(Protocol):
     def is_pausing(self) -> bool: ...
     @property
     def pause_seconds(self) -> float: ...
+    @property
+    def opens_in(self) -> float: ...
 
 
 class PaceLook(Protocol):
@@ -195,6 +204,7 @@ class PaceLook(Protocol):
 
     in_flight_ops: int
     op_seconds: float
+    used_seconds: float
 
     def is_full(self) -> bool: ...
     @property
@@ -226,6 +236,7 @@ class Loop:
         self._pace = pace
         self._has_lesson, self._has_question, self._has_spare = has_lesson, has_question, has_spare
         self._spinning = Spinning(SPIN_SECONDS, has_spare)
+        self._thinking = Thinking()
         #: Whether something has ended the session.
         self.is_over = False
         self._has_looked = True
@@ -265,8 +276,9 @@ class Loop:
     def _look_at_gate(self) -> Shut:
         gate = self._gate
         return Shut(
-            gate.is_urgent, gate.is_yielding, gate.is_way_taken, gate.pause_seconds if gate.is_pausing else None
-        )
+            gate.is_urgent, gate.is_yielding, gate.is_way_taken, gate.pause_seconds if gate.is_pausing else None,
+            gate.opens_in,
+        )  # fmt: skip
 
     def _without_work(self, work: Work) -> View:
         is_contended, has_lesson = self._gate.is_contended, self._has_lesson()
@@ -279,7 +291,16 @@ class Loop:
             spin_seconds=spin_seconds, has_lesson=has_lesson,
             rehearse_at=max(self._ran_at, self._rehearsed_at) + REHEARSE_SECONDS,
             rehearse_until=self._ran_at + REHEARSED_SECONDS if self._may_rehearse() else -inf,
+            keep_until=self._since + KEEP_SECONDS if is_contended and self._keeps_turn() else -inf,
         )  # fmt: skip
+
+    def _keeps_turn(self) -> bool:
+        return self._has_answered and self.is_worth_keeping and self._gate.may_launch()
+
+    @property
+    def is_worth_keeping(self) -> bool:
+        """Whether the notebook, once it has the answer that comes next, is likely to ask for more at once."""
+        return self._thinking.keeps(self._pace.used_seconds)
 
     def _may_rehearse(self) -> bool:
         is_at_rest = self._told is _ALL and self._has_question()
@@ -309,6 +330,8 @@ class Loop:
     def note_heard(self, now: float, has_come: bool) -> None:
         """Note that who waited for work looked at the sockets; ``has_come`` says that a message came."""
         self._spinning.note(now - self._since, has_come)
+        if has_come and self._has_answered and self._gate.is_contended:
+            self._thinking.note_asked(now - self._since, self._pace.used_seconds)
         self.note_looked(now, has_come)
 
     def note_told(self, is_resting: bool) -> None:

@@ -34,6 +34,8 @@ class Shut(msgspec.Struct, frozen=True, gc=False):
     is_way_taken: bool = False
     #: How long, about, it is shut for a pause, so that nobody will ring: 0 if nobody can tell, None if for no pause.
     pause_seconds: float | None = None
+    #: How long it is until it opens; 0 where nobody has said.
+    opens_in: float = 0.0
 
 
 class View(msgspec.Struct, frozen=True, gc=False):
@@ -71,6 +73,8 @@ class View(msgspec.Struct, frozen=True, gc=False):
     works_long: bool = False
     op_seconds: float = 0.0
     spin_seconds: float = SPIN_SECONDS  #: for messages
+    #: Until when a turn is kept for a notebook that is likely to ask for more.
+    keep_until: float = -inf
     #: Whether there is anything to learn of the ops that came.
     has_lesson: bool = False
     #: When to go the way of the last question again, and until when at all.

@@ -4,9 +4,12 @@ A memfd that the arbiter makes, maps, and then seals against every other writer,
 can map it to read and nothing else. The executor's test before a launch reads one word, and the clock if its opening
 ends, and makes no system call.
 
-Layout, little-endian, 8 bytes each: the magic number and version; at 64 the sequence, heartbeat, open until, window,
-use until, duty in parts of a million, lane until; behind them the state. Times are nanoseconds of the host's monotonic
-clock.
+An order may be written before it holds: a gate that opens at the end of another's turn says so a moment ahead, so that
+its executor is awake by then.
+
+Layout, little-endian, 8 bytes each: the magic number and version; at 64 the sequence, heartbeat, open from, open until,
+open until for short ops, window, use until, duty in parts of a million, lane until; behind them the state. Times are
+nanoseconds of the host's monotonic clock.
 """
 
 from __future__ import annotations
@@ -23,14 +26,17 @@ from gpu_backend.transport import sealed
 
 __all__ = ["STATE", "UNBOUNDED", "GateOrder", "Lane", "Opening", "OrderPage", "OrderView"]
 
-_SIZE = 128
-_MAGIC = int.from_bytes(b"gpuwbor\x05", "little")
+_SIZE = 192
+_MAGIC = int.from_bytes(b"gpuwbor\x06", "little")
 _ORDER = 64 // 8
-_HEARTBEAT, _OPEN_UNTIL = _ORDER + 1, _ORDER + 2
+_HEARTBEAT, _OPEN_FROM, _OPEN_UNTIL = _ORDER + 1, _ORDER + 2, _ORDER + 3
 #: The word that changes with every order; see `OrderView.state`.
-STATE = _ORDER + 7
+STATE = _ORDER + 9
 _FOREVER = 2**63 - 1
 _MILLION = 1_000_000
+#: Short ops are launched for so long behind the end of an opening, nanoseconds, unless the gate is shut by then: an
+#: arbiter may be late by a wake-up, and what is in flight keeps the device busy until the next executor is awake.
+_GRACE_NS = 300_000
 #: Heartbeats: none yet, and one that nobody waits for any more.
 _NEVER, _LONG_AGO = 0, 1
 
@@ -39,17 +45,21 @@ class GateOrder(msgspec.Struct, frozen=True, gc=False):
     """What the arbiter last wrote. Times in nanoseconds of the monotonic clock."""
 
     open_until_ns: int
+    #: The same for short ops.
+    short_until_ns: int
     window_ops: int
     #: How far the executor's own count of GPU time may go.
     use_until_ns: int
     duty: float
     #: How far that count may go by short ops while the gate is shut; 0 for not at all.
     lane_until_ns: int = 0
+    #: Before this it is shut.
+    open_from_ns: int = 0
 
 
 #: What holds where no arbiter is heard.
-UNBOUNDED = GateOrder(_FOREVER, 0, _FOREVER, 1.0)
-_SHUT = GateOrder(0, 0, 0, 1.0)
+UNBOUNDED = GateOrder(_FOREVER, _FOREVER, 0, _FOREVER, 1.0)
+_SHUT = GateOrder(0, 0, 0, 0, 1.0)
 
 
 class Opening(Protocol):
@@ -82,33 +92,53 @@ class OrderPage:
         sealed.refuse_writers(self.descriptor)
         self._page.words[0] = _MAGIC
         self._number = self._is_contended = 0
+        self._order = _SHUT
         #: How far the executor's own count of GPU time has been taken in, nanoseconds: budgets are on top of it.
         self.taken_ns = 0
 
-    def open(self, opening: Opening, now_ns: int, origin_ns: int = 0) -> None:
+    @property
+    def open_until_ns(self) -> int:
+        """Until when the gate is open by the last order; 0 if it is shut."""
+        return self._order.open_until_ns
+
+    def open(self, opening: Opening, now_ns: int, origin_ns: int = 0, from_ns: int = 0) -> None:
         """Let the executor launch within these bounds, whose times are seconds since ``origin_ns``.
 
-        A budget is on top of what is taken in: what was used and not yet reported comes off it.
+        A budget is on top of what is taken in: what was used and not yet reported comes off it. A gate that is shut
+        opens at ``from_ns``.
         """
+        until_ns = _FOREVER if opening.until == inf else origin_ns + int(opening.until * 1e9)
         order = GateOrder(
-            _FOREVER if opening.until == inf else origin_ns + int(opening.until * 1e9),
+            until_ns,
+            until_ns if until_ns == _FOREVER else until_ns + _GRACE_NS,
             opening.window_ops,
             _FOREVER if opening.budget_seconds == inf else self.taken_ns + int(opening.budget_seconds * 1e9),
             opening.duty,
+            0,
+            0 if self._order.open_from_ns <= now_ns < self._order.open_until_ns else from_ns,
         )
         self._give_order(order, now_ns)
 
     def open_lane(self, lane: Lane, now_ns: int) -> None:
         """Let the executor launch nothing but short ops that somebody waits for, and these before anybody was asked."""
-        self._give_order(GateOrder(0, 0, 0, 1.0, self.taken_ns + int(lane.budget_seconds * 1e9)), now_ns)
+        self._give_order(GateOrder(0, 0, 0, 0, 1.0, self.taken_ns + int(lane.budget_seconds * 1e9)), now_ns)
 
-    def shut(self, now_ns: int) -> None:
-        """Let the executor launch nothing more."""
-        self._give_order(_SHUT, now_ns)
+    def shut(self, now_ns: int, at_ns: int = 0) -> None:
+        """Let the executor launch nothing more, from ``at_ns`` on."""
+        order = self._order
+        if at_ns > now_ns and order.open_until_ns:
+            until_ns = min(order.open_until_ns, at_ns)
+            self._give_order(msgspec.structs.replace(order, open_until_ns=until_ns, short_until_ns=until_ns), now_ns)
+        else:
+            self._give_order(_SHUT, now_ns)
 
     def _give_order(self, order: GateOrder, now_ns: int) -> None:
         duty = max(1, round(order.duty * _MILLION))
-        values = (now_ns, order.open_until_ns, order.window_ops, order.use_until_ns, duty, order.lane_until_ns)
+        values = (
+            now_ns, order.open_from_ns, order.open_until_ns, order.short_until_ns, order.window_ops,
+            order.use_until_ns, duty, order.lane_until_ns,
+        )  # fmt: skip
+        self._order = order
         self._page.write(_ORDER, values)
         self._number += 1
         self._page.words[STATE] = self._number * 2 + self._is_contended
@@ -171,10 +201,10 @@ class OrderView:
     def may_launch(self, now_ns: int) -> bool:
         """Return whether the gate is open at ``now_ns``. Budget, window and duty are the executor's to keep.
 
-        Both words that it reads are whole by themselves, and a new heartbeat beside an order of a moment ago is as
+        The words that it reads are whole by themselves, and a new heartbeat beside an order of a moment ago is as
         good as having asked that moment earlier; so it needs no counter.
         """
-        return now_ns < self.words[_OPEN_UNTIL] or self.is_unheard(now_ns)
+        return self.words[_OPEN_FROM] <= now_ns < self.words[_OPEN_UNTIL] or self.is_unheard(now_ns)
 
     def is_unheard(self, now_ns: int) -> bool:
         """Return whether the arbiter has not been heard for so long that it counts as gone."""
@@ -196,13 +226,13 @@ class OrderView:
 
     def order(self, now_ns: int) -> GateOrder:
         """Return the whole order in force: one without any bounds if the arbiter is gone."""
-        values = self._page.read(_ORDER, 6)
+        values = self._page.read(_ORDER, 8)
         if values is None or now_ns - self._heard_ns(values[0], now_ns) > self._patience_ns:
             return UNBOUNDED
         if values[0] == _NEVER:
             return _SHUT
-        _, until, window, use_until, duty, lane_until = values
-        return GateOrder(until, window, use_until, duty / _MILLION, lane_until)
+        _, since, until, short_until, window, use_until, duty, lane_until = values
+        return GateOrder(until, short_until, window, use_until, duty / _MILLION, lane_until, since)
 
     def close(self) -> None:
         """Unmap the page."""

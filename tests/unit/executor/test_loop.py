@@ -118,6 +118,8 @@ DECISIONS: dict[str, tuple[View, Step]] = {
     ),
     "a long one not in one go": (shut(pause_seconds=5.0), Sleep(Wait.GATE, NOW + 0.1)),
     "the last moment is spent awake": (shut(pause_seconds=0.1e-3), Spin(Wait.GATE, NOW + 0.1e-3)),
+    "an opening that is to come is waited for awake": (shut(opens_in=0.4e-3), Spin(Wait.GATE, NOW + 0.4e-3)),
+    "but not for long": (shut(opens_in=0.1), Sleep(Wait.GATE, NOW + 0.1)),
     "a pause that should be over": (shut(pause_seconds=0.0), Sleep(Wait.GATE, NOW + 1e-3)),
     "and waits for what runs": (shut(pause_seconds=0.0, is_working=True), Sleep(Wait.GATE, NOW + 60e-6)),
 }  # fmt: skip
@@ -133,7 +135,12 @@ def test_a_view_is_answered_with_a_step(name: str) -> None:
 
 flags, moments = st.booleans(), st.sampled_from([NOW - 1, NOW - 1e-3, NOW - 1e-5, NOW, NOW + 1e-5, NOW + 1, inf])
 gates = st.builds(
-    Shut, flags, flags, flags, st.none() | st.sampled_from([0.0, 1e-9, 1e-4, 2e-4, 0.5]) | st.floats(0, 100)
+    Shut,
+    flags,
+    flags,
+    flags,
+    st.none() | st.sampled_from([0.0, 1e-9, 1e-4, 2e-4, 0.5]) | st.floats(0, 100),
+    st.sampled_from([0.0, 1e-9, 5e-4, 1e-3, 0.5]),
 )
 views = st.builds(
     View, is_over=flags, is_assigned=flags, has_work=flags, has_looked=flags, is_cancelled=flags,

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from gpu_backend.arbiter.events import OpenGate
+from gpu_backend.arbiter.events import OpenGate, OpenLane
 from gpu_backend.gate import reports, right_of_way
 from gpu_backend.gate.orders import OrderPage, OrderView
 from gpu_backend.gate.reports import GateReport, ReportPage, ReportView
@@ -67,6 +67,26 @@ def test_an_order_arrives_whole(arbiter: OrderPage, executor: OrderView) -> None
     assert order.duty == 0.5
     assert executor.may_launch(7_400_000_000)
     assert not executor.may_launch(7_600_000_000)
+
+
+def test_an_order_may_come_before_it_holds(arbiter: OrderPage, executor: OrderView) -> None:
+    tenth = SECOND // 10
+    arbiter.open(OpenGate("s", 1.4, 0, inf, 1.0), SECOND, from_ns=12 * tenth)
+    assert [executor.may_launch(now * tenth) for now in (10, 11, 12, 13, 14)] == [False, False, True, True, False]
+    arbiter.open(OpenGate("s", 1.6, 0, inf, 1.0), 13 * tenth, from_ns=14 * tenth)  # it is open: it stays so
+    assert executor.order(13 * tenth).open_from_ns == 0
+    arbiter.shut(13 * tenth, at_ns=15 * tenth)
+    order = executor.order(13 * tenth)
+    assert order.open_until_ns == order.short_until_ns == arbiter.open_until_ns == 15 * tenth
+    arbiter.shut(13 * tenth, at_ns=12 * tenth)  # that was a moment ago
+    assert executor.order(13 * tenth).open_until_ns == arbiter.open_until_ns == 0
+
+
+def test_a_gate_that_is_shut_needs_no_moment_to_shut(arbiter: OrderPage, executor: OrderView) -> None:
+    arbiter.open_lane(OpenLane("s", 1.0), SECOND)
+    arbiter.shut(SECOND, at_ns=2 * SECOND)
+    order = executor.order(SECOND)
+    assert (order.open_until_ns, order.lane_until_ns) == (0, 0)
 
 
 def test_a_shut_gate_stays_shut_while_the_arbiter_lives(arbiter: OrderPage, executor: OrderView) -> None:
