@@ -23,8 +23,6 @@ from gpu_backend.gate.right_of_way import Patience, RightOfWay
 _SHORT_SECONDS: Final = 10e-3
 #: What is at most so long, seconds, may pass those who wait, where no op of late was longer either.
 _PASSING_SECONDS: Final = 1e-3
-#: What is to come of a turn, seconds, while the next one is decided, and whoever has it woken.
-_END_SECONDS: Final = 0.5e-3
 #: How often the page is written while nothing changes but the counters, nanoseconds; and where somebody decides by it.
 _WRITE_NS: Final = 5_000_000
 _CONTENDED_WRITE_NS: Final = 1_000_000
@@ -292,17 +290,6 @@ class Gate:
         self._written_at = now
         if must_ring and self.line is not None:
             self.line.ring()
-
-    def tell_end(self, last_ops: int, memory_bytes: int) -> None:
-        """Tell, before the ``last_ops`` that wait are launched and waited for, that nothing waits behind them.
-
-        Whoever is next is awake when they are done. Not where they may take longer than that, nor in a turn that was
-        given for them: others' ops beside them would make them late.
-        """
-        pace = self._pace
-        is_soon = (pace.in_flight_ops + last_ops) * pace.op_seconds <= _END_SECONDS >= pace.longest_seconds
-        if self._is_contended and self._told.queued_ops and is_soon and not (self.is_passing or self._told.is_urgent):
-            self.tell(0, False, memory_bytes)
 
     def _report(self, queued_ops: int, is_urgent: bool, memory_bytes: int) -> GateReport:
         pace = self._pace

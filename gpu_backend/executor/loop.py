@@ -28,7 +28,6 @@ from gpu_backend.executor.instructions import (
     Wait,
 )  # fmt: skip
 from gpu_backend.executor.sight import SPIN_SECONDS, Shut, Told, View
-from gpu_backend.executor.thinking import KEEP_SECONDS, Thinking
 from gpu_backend.transport.spinning import Spinning
 
 __all__ = ["SPIN_SECONDS", "Loop", "Shut", "Told", "View", "next_step"]
@@ -108,8 +107,6 @@ def _wait(view: View, now: float) -> Step:
 
 
 def _await_work(view: View, now: float) -> Step:
-    if now < view.keep_until:
-        return Spin(_WORK, view.keep_until)
     if now < view.since + view.spin_seconds:
         if view.told is _NOTHING and view.has_answered and view.is_contended:
             return Report(_WORK, False)  # others may have the device until the notebook asks for more
@@ -204,7 +201,6 @@ class PaceLook(Protocol):
 
     in_flight_ops: int
     op_seconds: float
-    used_seconds: float
 
     def is_full(self) -> bool: ...
     @property
@@ -236,7 +232,6 @@ class Loop:
         self._pace = pace
         self._has_lesson, self._has_question, self._has_spare = has_lesson, has_question, has_spare
         self._spinning = Spinning(SPIN_SECONDS, has_spare)
-        self._thinking = Thinking()
         #: Whether something has ended the session.
         self.is_over = False
         self._has_looked = True
@@ -291,16 +286,7 @@ class Loop:
             spin_seconds=spin_seconds, has_lesson=has_lesson,
             rehearse_at=max(self._ran_at, self._rehearsed_at) + REHEARSE_SECONDS,
             rehearse_until=self._ran_at + REHEARSED_SECONDS if self._may_rehearse() else -inf,
-            keep_until=self._since + KEEP_SECONDS if is_contended and self._keeps_turn() else -inf,
         )  # fmt: skip
-
-    def _keeps_turn(self) -> bool:
-        return self._has_answered and self.is_worth_keeping and self._gate.may_launch()
-
-    @property
-    def is_worth_keeping(self) -> bool:
-        """Whether the notebook, once it has the answer that comes next, is likely to ask for more at once."""
-        return self._thinking.keeps(self._pace.used_seconds)
 
     def _may_rehearse(self) -> bool:
         is_at_rest = self._told is _ALL and self._has_question()
@@ -330,8 +316,6 @@ class Loop:
     def note_heard(self, now: float, has_come: bool) -> None:
         """Note that who waited for work looked at the sockets; ``has_come`` says that a message came."""
         self._spinning.note(now - self._since, has_come)
-        if has_come and self._has_answered and self._gate.is_contended:
-            self._thinking.note_asked(now - self._since, self._pace.used_seconds)
         self.note_looked(now, has_come)
 
     def note_told(self, is_resting: bool) -> None:

@@ -153,11 +153,7 @@ class Executor:
             self._gate.note_launch()
             most = len(batch.ops) if self._gate.is_passing else pace.run_ops
             most = self._lanes.most_ops(batch, most) if self._has_several else most
-            left = len(batch.ops) - before
-            pace.begin(batch.ops[-1].want is _CONTENTS and left <= min(most, FEW_OPS))
-            is_last = left <= most and left == conversation.queued_ops and conversation.is_awaited
-            if is_last and not self._loop.is_worth_keeping:
-                self._gate.tell_end(left, self._held_bytes)
+            pace.begin(batch.ops[-1].want is _CONTENTS and len(batch.ops) - before <= min(most, FEW_OPS))
             place, answer = stream.run(batch, until, most)
             ended_at = perf_counter()
             conversation.advance(batch, place)

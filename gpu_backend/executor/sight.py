@@ -73,8 +73,6 @@ class View(msgspec.Struct, frozen=True, gc=False):
     works_long: bool = False
     op_seconds: float = 0.0
     spin_seconds: float = SPIN_SECONDS  #: for messages
-    #: Until when a turn is kept for a notebook that is likely to ask for more.
-    keep_until: float = -inf
     #: Whether there is anything to learn of the ops that came.
     has_lesson: bool = False
     #: When to go the way of the last question again, and until when at all.

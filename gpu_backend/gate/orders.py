@@ -37,6 +37,8 @@ _MILLION = 1_000_000
 #: Short ops are launched for so long behind the end of an opening, nanoseconds, unless the gate is shut by then: an
 #: arbiter may be late by a wake-up, and what is in flight keeps the device busy until the next executor is awake.
 _GRACE_NS = 300_000
+#: Where the end was said ahead, they are launched until so long before it, nanoseconds: that much is in flight then.
+_DRAIN_NS = 250_000
 #: Heartbeats: none yet, and one that nobody waits for any more.
 _NEVER, _LONG_AGO = 0, 1
 
@@ -128,7 +130,10 @@ class OrderPage:
         order = self._order
         if at_ns > now_ns and order.open_until_ns:
             until_ns = min(order.open_until_ns, at_ns)
-            self._give_order(msgspec.structs.replace(order, open_until_ns=until_ns, short_until_ns=until_ns), now_ns)
+            short_until_ns = max(until_ns - _DRAIN_NS, order.open_from_ns)
+            self._give_order(
+                msgspec.structs.replace(order, open_until_ns=until_ns, short_until_ns=short_until_ns), now_ns
+            )
         else:
             self._give_order(_SHUT, now_ns)
 

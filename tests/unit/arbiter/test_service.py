@@ -203,7 +203,8 @@ def test_who_is_next_knows_it_before_the_turn_ends_and_begins_when_it_has(moment
     assert moment.open_at(moment.bench.now) == moment.open_at(moment.end - 1) == {moment.holder}
     assert moment.open_at(moment.end + 1) == {moment.next}
     order = moment.bench.pages[moment.holder].orders.order(moment.bench.now)
-    assert order.open_until_ns == order.short_until_ns == moment.end  # not a moment longer: the other is awake
+    assert order.open_until_ns == moment.end
+    assert order.short_until_ns == moment.end - 250_000  # what is in flight takes until then: the other is awake
     moment.bench.pass_time(1)
     assert moment.bench.open() == {moment.next}
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import inf
 
 import pytest
 
-from gpu_backend.arbiter.events import OpenGate, OpenLane
+from gpu_backend.arbiter.events import OpenLane
 from gpu_backend.executor.gate import Gate
 from gpu_backend.gate.reports import GateReport
 from gpu_backend.gate.right_of_way import SECONDS as WAY_SECONDS
@@ -335,89 +334,3 @@ def test_short_ops_go_on_behind_an_openings_end_until_the_gate_is_shut(world: Wo
     world.open(seconds=0.02)
     world.pass_time(0.021)
     assert not world.gate.may_launch()
-
-
-def test_an_opening_that_is_to_come_begins_in_its_moment_and_not_before(world: World) -> None:
-    at_ns = world.now_ns + 400_000
-    world.page.open(OpenGate("s", (at_ns + 20_000_000) / 1e9, 0, inf, 1.0), world.now_ns, from_ns=at_ns)
-    assert not world.gate.may_launch()
-    assert world.gate.opens_in == pytest.approx(0.4e-3)
-    world.now_ns = at_ns - 1
-    assert not world.gate.may_launch()
-    world.now_ns = at_ns
-    assert world.gate.may_launch()
-    assert world.gate.opens_in == 0
-    world.now_ns = at_ns + 20_000_000 + 400_000
-    assert not world.gate.may_launch()
-
-
-def test_an_opening_that_was_to_come_and_does_not_never_begins(world: World) -> None:
-    at_ns = world.now_ns + 400_000
-    world.page.open(OpenGate("s", at_ns / 1e9 + 0.02, 0, inf, 1.0), world.now_ns, from_ns=at_ns)
-    assert not world.gate.may_launch()
-    world.page.shut(world.now_ns)
-    world.now_ns = at_ns
-    assert not world.gate.may_launch()
-
-
-def test_behind_an_end_that_was_said_ahead_nothing_goes_on(world: World) -> None:
-    world.open(seconds=0.02)
-    assert world.gate.may_launch()
-    world.page.shut(world.now_ns, at_ns=world.now_ns + 10_000_000)
-    assert world.gate.may_launch()
-    world.now_ns += 10_000_000
-    assert not world.gate.may_launch()
-
-
-@pytest.fixture
-def turn(world: World) -> World:
-    """In a turn of its own, while others wait, with ops of 0.1 ms of which many wait."""
-    world.open()
-    for _ in range(40):
-        world.work(0.0001)
-    world.page.set_contended(True)
-    world.open(seconds=0.02)
-    assert world.gate.may_launch()
-    world.gate.tell(1_000, True, 0)
-    world.rings()
-    return world
-
-
-def test_that_nothing_waits_behind_the_last_ops_is_told_before_they_are_done(turn: World) -> None:
-    turn.launch(0.0001)
-    turn.gate.tell_end(2, 0)
-    assert turn.rings()
-    report = turn.report()
-    assert (report.queued_ops, report.in_flight_ops) == (0, 1)
-    turn.gate.tell_end(2, 0)
-    assert not turn.rings()  # it was told
-
-
-def test_an_end_that_takes_longer_than_to_wake_another_is_told_when_it_has_come(turn: World) -> None:
-    turn.gate.tell_end(6, 0)
-    assert not turn.rings()
-    turn.work(0.002)  # what was that long of late may come again
-    turn.gate.tell_end(1, 0)
-    assert not turn.rings()
-
-
-def test_who_was_let_through_for_a_short_op_keeps_the_device_until_it_is_done(world: World) -> None:
-    world.open()
-    for _ in range(40):
-        world.work(0.0001)
-    world.page.set_contended(True)
-    world.open(seconds=0.02)
-    assert world.gate.may_launch()
-    world.gate.tell(0, False, 0)
-    world.gate.tell(1, True, 0)
-    assert world.gate.is_urgent
-    world.rings()
-    world.gate.tell_end(1, 0)
-    assert not world.rings()
-
-
-def test_who_is_alone_tells_nobody_of_an_end(turn: World) -> None:
-    turn.page.set_contended(False)
-    assert turn.gate.may_launch()
-    turn.gate.tell_end(1, 0)
-    assert not turn.rings()

@@ -23,7 +23,6 @@ from gpu_backend.executor.instructions import (
     Wait,
 )  # fmt: skip
 from gpu_backend.executor.loop import Loop
-from gpu_backend.executor.thinking import KEEP_SECONDS
 
 NOW = 100.0
 
@@ -41,7 +40,7 @@ class Gate:
 
 
 class Pace:
-    in_flight_ops, op_seconds, works_long, used_seconds = 0, 50e-6, False, 0.0
+    in_flight_ops, op_seconds, works_long = 0, 50e-6, False
 
     def __init__(self) -> None:
         self.has_room = True
@@ -176,69 +175,6 @@ def test_pauses_that_are_spun_through_are_for_learning() -> None:
     assert [type(one) for one in steps if not isinstance(one, Measure)] == [Spin, Report, Learn, Learn]
     assert played.now - begun < 100e-6
     assert isinstance(played.go(), Spin)  # for the rest of the pause
-
-
-@pytest.fixture
-def turn() -> Played:
-    """In a turn of its own, while others want the device."""
-    played = Played()
-    played.gate.is_contended = True
-    played.go()
-    return played
-
-
-def work(played: Played, seconds: float) -> None:
-    """Have an op come that keeps the device busy for so long, and run it."""
-    serve_after = played.pace.used_seconds + seconds
-    played.ask(1)
-    while played.asks or played.notebook.ops:
-        if played.notebook.ops:
-            played.pace.used_seconds = serve_after
-        played.go()
-
-
-def after_answer(played: Played, pause: float) -> Step:
-    """Return what it does once its notebook has the answer, and have that ask for more after a pause."""
-    first, until = played.loop.next_step(played.notebook, played.now), played.now + pause
-    while played.now < until:
-        step = played.loop.next_step(played.notebook, played.now)
-        if isinstance(step, Spin | Sleep) and step.until > until:
-            played.now = until
-        else:
-            played.go()
-    return first
-
-
-def test_whoever_worked_for_long_keeps_its_turn_for_a_notebook_that_is_quick(turn: Played) -> None:
-    found = []
-    for _ in range(8):
-        work(turn, 0.05)
-        found.append(type(after_answer(turn, 0.1e-3)))
-    assert found[0] is Report  # nothing is known of it
-    assert found[-1] is Spin
-    work(turn, 0.05)
-    answered = turn.now
-    assert isinstance(turn.go(), Spin)  # this time it does not ask, and the turn is given up
-    assert turn.now == pytest.approx(answered + KEEP_SECONDS, abs=10e-6)
-    assert Report in turn.kinds(3)
-
-
-@pytest.mark.parametrize(("seconds", "pause"), [(0.05, 5e-3), (0.5e-3, 0.1e-3)], ids=["slow", "short"])
-def test_no_turn_is_kept_for_who_is_slow_or_has_worked_for_a_moment_only(
-    turn: Played, seconds: float, pause: float
-) -> None:
-    for _ in range(8):
-        work(turn, seconds)
-        assert isinstance(after_answer(turn, pause), Report)
-
-
-def test_a_turn_that_has_ended_is_not_kept(turn: Played) -> None:
-    for _ in range(8):
-        work(turn, 0.05)
-        after_answer(turn, 0.1e-3)
-    work(turn, 0.05)
-    turn.gate.is_open = False
-    assert isinstance(turn.go(), Report)
 
 
 def test_one_who_has_filled_the_device_goes_on_when_there_is_room() -> None:

@@ -99,6 +99,73 @@ def test_a_surprise_is_bounded(pace: Pace, queue: Queue) -> None:
     assert fill(pace, queue) <= 2048
 
 
+def flow(pace: Pace, queue: Queue, seconds: float) -> tuple[int, float, float]:
+    """Launch for so long whenever there is room; return how many, the longest queue, and how long nothing ran."""
+    ops, longest, idle, until = 0, 0.0, 0.0, queue.now + seconds
+    while queue.now < until:
+        if pace.is_full():
+            queue.now += 1e-6
+            continue
+        pace.begin(False)
+        idle += max(0.0, queue.now - queue.free_at)
+        queue.launch(pace.run_ops)
+        pace.note_launches(pace.run_ops)
+        ops += pace.run_ops
+        longest = max(longest, queue.free_at - queue.now)
+        queue.now += 5e-6
+    return ops, longest, idle
+
+
+@pytest.mark.parametrize("op_seconds", [50e-6, 1e-4, 2e-4, 2.9e-4])
+def test_steady_ops_beside_others_need_few_markers(pace: Pace, queue: Queue, op_seconds: float) -> None:
+    queue.op_seconds = op_seconds
+    pace.bound(True, 0)
+    flow(pace, queue, 0.05)
+    queue.markers = 0
+    ops, longest, idle = flow(pace, queue, 0.05)
+    assert queue.markers <= ops / 3 + 1
+    assert longest <= max(0.45e-3, 0.3e-3 + op_seconds)
+    assert idle < 0.01 * 0.05
+
+
+@pytest.mark.parametrize("part", [0.6, 1.4])
+def test_who_is_slower_or_faster_than_it_was_has_no_more_under_way_and_no_less(
+    pace: Pace, queue: Queue, part: float
+) -> None:
+    queue.op_seconds = 2e-4
+    pace.bound(True, 0)
+    flow(pace, queue, 0.05)
+    queue.op_seconds *= part
+    flow(pace, queue, 0.002)
+    _, longest, idle = flow(pace, queue, 0.02)
+    assert longest <= 0.3e-3 + 2 * queue.op_seconds
+    assert idle < 0.01 * 0.02
+
+
+def test_ops_of_which_some_are_long_have_a_marker_each(pace: Pace, queue: Queue) -> None:
+    pace.bound(True, 0)
+    for _ in range(60):
+        for queue.op_seconds in (1e-4, 3e-4):
+            pace.begin(False)
+            queue.launch(1)
+            pace.note_launches(1)
+            pace.close_group()
+            queue.now = queue.free_at
+            pace.collect()
+    queue.markers = 0
+    ops, _, _ = flow(pace, queue, 0.0005)
+    assert queue.markers >= ops
+
+
+def test_a_surprise_in_a_steady_flow_is_bounded(pace: Pace, queue: Queue) -> None:
+    queue.op_seconds = 2e-4
+    pace.bound(True, 0)
+    flow(pace, queue, 0.05)
+    queue.op_seconds = 0.1
+    launched, _, _ = flow(pace, queue, 0.01)
+    assert launched <= 6
+
+
 def test_a_window_in_ops_is_kept(pace: Pace, queue: Queue) -> None:
     pace.bound(True, 2)
     settle(pace, queue)

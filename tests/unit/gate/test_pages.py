@@ -77,7 +77,8 @@ def test_an_order_may_come_before_it_holds(arbiter: OrderPage, executor: OrderVi
     assert executor.order(13 * tenth).open_from_ns == 0
     arbiter.shut(13 * tenth, at_ns=15 * tenth)
     order = executor.order(13 * tenth)
-    assert order.open_until_ns == order.short_until_ns == arbiter.open_until_ns == 15 * tenth
+    assert order.open_until_ns == arbiter.open_until_ns == 15 * tenth
+    assert order.short_until_ns == 15 * tenth - 250_000
     arbiter.shut(13 * tenth, at_ns=12 * tenth)  # that was a moment ago
     assert executor.order(13 * tenth).open_until_ns == arbiter.open_until_ns == 0
 
