@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from time import perf_counter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -127,13 +127,13 @@ def _once(call: Callable[[], object], events: Sequence[tuple[Event, Event]], dev
     """Return what ``call`` takes, seconds: of the processor, of each device, and until all of them are done."""
     starts, ends = zip(*events, strict=True)
     _recorded(starts, devices)
-    began = perf_counter()
+    began = time.perf_counter()
     call()
-    on_processor = perf_counter() - began
+    on_processor = time.perf_counter() - began
     for event in _recorded(ends, devices):
         event.synchronize()
     on_devices = [get_elapsed_time(start, end) * 1e-3 for start, end in events]
-    return [on_processor, *on_devices, perf_counter() - began]
+    return [on_processor, *on_devices, time.perf_counter() - began]
 
 
 def _event_on(number: int) -> Event:
