@@ -108,6 +108,10 @@ class Scheduler:
         """Return when `TimePassed` will next have an effect; infinity if never."""
         return self._deadline
 
+    def next_end(self) -> float:
+        """Return when the first of the openings ends; infinity if none does."""
+        return min((gate.until for gate in self._grants.values()), default=inf)
+
     def handle(self, event: ev.Event, now: float) -> tuple[ev.Instruction, ...]:
         """Take in ``event`` and return what is to be done, in this order.
 

@@ -33,6 +33,8 @@ log = logging.getLogger("arbiter.seat")
 #: Who was not looked at for so long, seconds, is not judged: the arbiter was kept from working, and executors that do
 #: not hear it open their gates.
 _LONGEST_LOOK = 0.5
+#: What is counted ahead of news at most, nanoseconds: these come every millisecond.
+_MOST_EXPECTED_NS = 3_000_000
 _MEMORY = OP_CLASSES.index(OpClass.MEMORY)
 
 
@@ -122,6 +124,14 @@ class Seat:
         self.last, self.news_at, self.orders.taken_ns = report, now_ns, report.used_ns
         self._note(counted)
         return counted, covered
+
+    def expect(self, at_ns: int) -> float:
+        """Return the GPU time to be counted for what it computes from its last news on until then, as it is said to."""
+        if not (self.last.queued_ops and self.last.in_flight_ops):
+            return 0.0
+        counted = self._account.expect(min(at_ns - self.news_at, _MOST_EXPECTED_NS) / 1e9)
+        self._note(counted)
+        return counted
 
     def note_wanting(self, now_ns: int) -> None:
         """Put on the books whether it wanted the device since the last time: by what it said then."""

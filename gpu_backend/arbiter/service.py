@@ -17,6 +17,7 @@ from time import monotonic_ns
 import msgspec
 
 from gpu_backend.arbiter import events as ev
+from gpu_backend.arbiter.ahead import AHEAD_NS, Ahead
 from gpu_backend.arbiter.decisions import DecisionLog
 from gpu_backend.arbiter.policies import registry
 from gpu_backend.arbiter.scheduler import Scheduler
@@ -38,9 +39,6 @@ AGENT = ""
 #: How long to sleep at most, seconds, while somebody computes and while nobody does: how late a lost ring is noticed.
 _BUSY_SECONDS = 0.05
 _IDLE_SECONDS = 0.1
-#: How long before the end of a turn the next one is decided, nanoseconds: as long as it takes to decide, and to wake
-#: whoever is next, who begins when the end has come.
-_AHEAD_NS = 700_000
 #: How often roster, processes and heartbeats are seen to, nanoseconds. Executors miss a heartbeat after a second.
 _LOOK_NS = 40_000_000
 _BEAT_NS = 200_000_000
@@ -80,7 +78,7 @@ class Arbiter:
         self._roster_stamp: tuple[int, int] | None = None
         self._look_at = self._beat_at = 0
         self._handled_ns = self._origin_ns  # up to when all is decided; that may be a moment ahead
-        self._ending = ""  # whose turn goes on until then
+        self._ahead = Ahead(self._seats, lambda key: self._scheduler.is_open(key))
         self._rested_at = self._origin_ns + _REST_NS
         self._heard_ns = self._origin_ns
         self._begin(self._origin_ns)
@@ -129,9 +127,25 @@ class Arbiter:
             seat = self._seats[key]
             if seat.has_news:
                 self._take_report(seat, self._before_deadline(now_ns))
-        if self._seconds(now_ns + _AHEAD_NS) >= (deadline := self._scheduler.next_deadline()):
-            self._handle(ev.TimePassed(), now_ns, self._origin_ns + int(deadline * 1e9) + 1)
+        if self._seconds(now_ns) >= self._decides_at():
+            self._pass_time(now_ns)
         self._tell_contention(now_ns)
+
+    def _decides_at(self) -> float:
+        """Return when to decide what holds from the next deadline on: a moment ahead of the end of a turn."""
+        deadline = self._scheduler.next_deadline()
+        if self._scheduler.next_end() > deadline:
+            return deadline
+        return max(deadline - AHEAD_NS / 1e9, min(deadline, self._seconds(self._handled_ns)))
+
+    def _pass_time(self, now_ns: int) -> None:
+        due_ns = self._origin_ns + int(self._scheduler.next_deadline() * 1e9) + 1
+        if due_ns > now_ns:
+            self._ahead.begin()
+            for key, seat in self._seats.items():
+                if self._scheduler.is_open(key) and (expected := seat.expect(due_ns)):
+                    self._handle(_counted(seat, expected), now_ns)
+        self._handle(ev.TimePassed(), now_ns, due_ns)
 
     def _before_deadline(self, now_ns: int) -> int:
         """Return the time of what was read now: before an end that has come, which is to be decided by all of it."""
@@ -141,7 +155,7 @@ class Arbiter:
         return max(self._handled_ns, self._origin_ns + int(deadline * 1e9) - 1)
 
     def _wait(self) -> set[str]:
-        due = self._scheduler.next_deadline() - self._seconds(monotonic_ns() + _AHEAD_NS)
+        due = self._decides_at() - self._seconds(monotonic_ns())
         timeout = max(0.0, min(due, _BUSY_SECONDS if self._computing else _IDLE_SECONDS))
         if timeout:  # a poller counts in milliseconds, and rounds up: the device would idle at the end of each turn
             select.select((self._bells,), (), (), timeout)
@@ -172,26 +186,24 @@ class Arbiter:
         """Do what follows from ``event``, at once; at ``due_ns``, if that is to come."""
         self._handled_ns = max(self._handled_ns, now_ns, due_ns)
         for instruction in self._scheduler.handle(event, self._seconds(self._handled_ns)):
-            seat = self._seats[instruction.session]
-            if isinstance(instruction, ev.OpenGate) and due_ns <= now_ns:
-                self._cut_short(seat, now_ns)
-            seat.obey(instruction, now_ns, self._origin_ns, due_ns)
-            if isinstance(instruction, ev.ShutGate) and due_ns > now_ns:
-                self._ending = seat.key
-            if isinstance(instruction, ev.OpenGate) and seat.last.queued_ops:
-                self._running[instruction.session] = now_ns + _ACTIVE_NS
-                seat.line.ring()
-                self._note_turn(seat)
+            self._order(instruction, now_ns, due_ns)
+        if due_ns <= now_ns < self._handled_ns:
+            for hurried in self._ahead.hurried():
+                self._order(hurried, now_ns)
         while self._scheduler.log:
             self._log.add(self._scheduler.log.popleft())
 
-    def _cut_short(self, chosen: Seat, now_ns: int) -> None:
-        """End the turn that would go on for a moment: somebody is let through at once."""
-        ending, self._ending = self._seats.get(self._ending), ""
-        if ending is None or ending is chosen or self._scheduler.is_open(ending.key):
-            return
-        if now_ns < ending.orders.open_until_ns:
-            ending.orders.shut(now_ns)
+    def _order(self, instruction: ev.Instruction, now_ns: int, due_ns: int = 0) -> None:
+        seat = self._seats[instruction.session]
+        if due_ns > now_ns:
+            self._ahead.note(instruction, now_ns)
+        else:
+            self._ahead.overrule(instruction, now_ns)
+        seat.obey(instruction, now_ns, self._origin_ns, due_ns)
+        if isinstance(instruction, ev.OpenGate) and seat.last.queued_ops:
+            self._running[instruction.session] = now_ns + _ACTIVE_NS
+            seat.line.ring()
+            self._note_turn(seat)
 
     def _note_turn(self, seat: Seat) -> None:
         """See whether the turn that begins is its session's alone."""
@@ -282,8 +294,7 @@ class Arbiter:
             self._looked_at[key] = now_ns
             counted, offence = seat.look(now_ns, self._do_others_want(key), self._copied)
             if counted:
-                last = seat.last
-                self._handle(ev.Reported(key, counted, 0, last.queued_ops, last.in_flight_ops, last.is_urgent), now_ns)
+                self._handle(_counted(seat, counted), now_ns)
             if offence:
                 seat.end(offence)
 
@@ -359,6 +370,7 @@ class Arbiter:
         with suppress(FileNotFoundError):
             self._bells.unregister(seat.line.fileno())
         del self._seats[key], self._by_line[seat.line.fileno()], self._looked_at[key]
+        self._ahead.forget(key)
         self._computing.pop(key, None)
         self._running.pop(key, None)
         seat.close()
@@ -370,6 +382,12 @@ class Arbiter:
 
     def _is_orphaned(self) -> bool:
         return (monotonic_ns() - self._heard_ns) / 1e9 > self._config.orphan_seconds
+
+
+def _counted(seat: Seat, seconds: float) -> ev.Reported:
+    """Return what tells the core that so much more is counted of an executor, which is otherwise as it was."""
+    last = seat.last
+    return ev.Reported(seat.key, seconds, 0, last.queued_ops, last.in_flight_ops, last.is_urgent)
 
 
 def _is_same(one: Member, other: Member | None) -> bool:

@@ -190,12 +190,13 @@ class Gate:
 
     def _take_order(self) -> None:
         pace, state = self._pace, self._page.state  # the state first: what changes after it is taken the next time
-        if state >> 1 != self._state >> 1:
+        is_new = state >> 1 != self._state >> 1
+        self._state, self._is_contended = state, bool(state & 1)
+        self._read_at, former = self._clock(), self._order
+        order = self._order = self._page.order(self._read_at)
+        if is_new and not order.ends_sooner(former):  # another opening, and not the end of this one
             self._ops_at_order = pace.ops_done + pace.in_flight_ops
             self._used_at_pause, self._resume_at = pace.used_seconds, 0
-        self._state, self._is_contended = state, bool(state & 1)
-        self._read_at = self._clock()
-        order = self._order = self._page.order(self._read_at)
         self._from_ns = order.open_from_ns if order.open_from_ns > self._read_at else 0
         self._be_sure()
         # With pauses after each group, one group at a time.

@@ -111,7 +111,7 @@ class Pace:
         is_short = self._is_contended and not self._window_ops and self.op_seconds <= self._window_seconds
         self._is_steady = is_short and self.longest_seconds <= _STEADY * self.op_seconds
         self._group_ops = max(self.run_ops, _STEADY_OPS) if self._is_steady else self.run_ops
-        self._most_steady = self._group_ops + int(self._window_seconds / self.op_seconds) + 2
+        self._most_steady = self._group_ops + int(self._window_seconds / self.op_seconds) + 1
 
     def begin(self, is_awaited: bool) -> None:
         """Launches follow. ``is_awaited`` says that they are few, and the last comes back when all of them are done."""
@@ -211,8 +211,9 @@ class Pace:
         self.collect()
         if not self._is_enough():
             return False
-        if self._is_steady and self.in_flight_ops < self._most_steady:
-            return self.left_seconds() > self._window_seconds - self.op_seconds / 2
+        left = self.left_seconds()
+        if self._is_steady and left and self.in_flight_ops < self._most_steady:
+            return left > self._window_seconds - self.op_seconds / 2
         self.close_group()  # else nobody would notice when it is done
         self.collect()
         return self._is_enough()

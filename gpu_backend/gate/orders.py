@@ -58,6 +58,12 @@ class GateOrder(msgspec.Struct, frozen=True, gc=False):
     #: Before this it is shut.
     open_from_ns: int = 0
 
+    def ends_sooner(self, former: GateOrder) -> bool:
+        """Tell whether this is the opening that ``former`` was, with an end that is not later."""
+        bounds = (self.open_from_ns, self.window_ops, self.use_until_ns, self.duty)
+        is_same = bounds == (former.open_from_ns, former.window_ops, former.use_until_ns, former.duty)
+        return is_same and 0 < self.open_until_ns <= former.open_until_ns < _FOREVER
+
 
 #: What holds where no arbiter is heard.
 UNBOUNDED = GateOrder(_FOREVER, _FOREVER, 0, _FOREVER, 1.0)
@@ -130,7 +136,8 @@ class OrderPage:
         order = self._order
         if at_ns > now_ns and order.open_until_ns:
             until_ns = min(order.open_until_ns, at_ns)
-            short_until_ns = max(until_ns - _DRAIN_NS, order.open_from_ns)
+            since_ns = order.open_from_ns or now_ns
+            short_until_ns = max(until_ns - _DRAIN_NS, (since_ns + until_ns) // 2 if since_ns > now_ns else 0)
             self._give_order(
                 msgspec.structs.replace(order, open_until_ns=until_ns, short_until_ns=short_until_ns), now_ns
             )

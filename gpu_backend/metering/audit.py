@@ -96,6 +96,13 @@ class Account:
         self._credit -= counted
         return counted
 
+    def expect(self, seconds: float) -> float:
+        """Count ahead of its report what it is about to have used; return what is to be counted for it."""
+        counted = min(max(0.0, seconds), self._credit)
+        self.ahead += counted
+        self._credit -= counted
+        return counted
+
     def compare(self, look: Look) -> float:
         """Compare what was reported, and taken, with what was seen; return what is to be counted ahead of reports."""
         must = look.seen_part * (look.seen or 0.0)

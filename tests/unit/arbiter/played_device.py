@@ -15,7 +15,7 @@ from itertools import count
 from pathlib import Path
 
 from gpu_backend.arbiter.seat import Seat
-from gpu_backend.arbiter.service import _AHEAD_NS, Arbiter
+from gpu_backend.arbiter.service import Arbiter
 from gpu_backend.engine.detached import ProcessId
 from gpu_backend.executor.gate import Gate
 from gpu_backend.executor.instructions import Report, Run, Sleep, Spin, Stop, Wait
@@ -344,7 +344,7 @@ class World:
             for one in self.players:
                 if one.gate.line is None and one.terms.session in arbiter._seats:
                     one.take(arbiter._seats[one.terms.session])
-            due = arbiter._scheduler.next_deadline() - arbiter._seconds(self.clock.now_ns + _AHEAD_NS)
+            due = arbiter._decides_at() - arbiter._seconds(self.clock.now_ns)
             yield asleep(max(0.0, min(due, 0.05 if arbiter._computing else 0.1)))
 
     def used(self) -> dict[str, float]:

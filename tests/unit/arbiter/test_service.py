@@ -170,64 +170,10 @@ def test_the_end_of_a_turn_is_not_waited_for_in_whole_milliseconds(
 
     monkeypatch.setattr(service, "monotonic_ns", lambda: bench.now)
     monkeypatch.setattr(service.select, "select", wait)
-    due = bench.arbiter._scheduler.next_deadline() - bench.arbiter._seconds(bench.now + service._AHEAD_NS)
+    due = bench.arbiter._decides_at() - bench.arbiter._seconds(bench.now)
     assert 0 < due < 1e-3
     assert not bench.arbiter._wait()
     assert waited == [due]
-
-
-class LastMoment:
-    """Two hogs, one of which holds a turn, a moment before that ends: what follows is decided."""
-
-    def __init__(self, bench: Bench) -> None:
-        self.bench = bench
-        for session in ("a", "b", "person"):
-            bench.join(session, session)
-        for session in ("a", "b"):
-            bench.say(session, queued=1_000)
-        (self.holder,) = bench.open()
-        self.next = "ab".replace(self.holder, "")
-        self.end = bench.pages[self.holder].orders.order(bench.now).open_until_ns
-        bench.pass_time((self.end - bench.now) / MILLISECOND - 0.5)
-
-    def open_at(self, now: int) -> set[str]:
-        return {session for session, page in self.bench.pages.items() if page.orders.may_launch(now)}
-
-
-@pytest.fixture
-def moment(bench: Bench) -> LastMoment:
-    return LastMoment(bench)
-
-
-def test_who_is_next_knows_it_before_the_turn_ends_and_begins_when_it_has(moment: LastMoment) -> None:
-    assert moment.open_at(moment.bench.now) == moment.open_at(moment.end - 1) == {moment.holder}
-    assert moment.open_at(moment.end + 1) == {moment.next}
-    order = moment.bench.pages[moment.holder].orders.order(moment.bench.now)
-    assert order.open_until_ns == moment.end
-    assert order.short_until_ns == moment.end - 250_000  # what is in flight takes until then: the other is awake
-    moment.bench.pass_time(1)
-    assert moment.bench.open() == {moment.next}
-
-
-def test_what_is_urgent_cuts_the_last_moment_of_a_turn_short(moment: LastMoment) -> None:
-    moment.bench.say("person", queued=1, urgent=True)
-    assert moment.bench.now < moment.end
-    assert moment.bench.open() == moment.open_at(moment.end) == {"person"}
-    moment.bench.say("person", used_ms=0.1)
-    assert len(moment.bench.open()) == 1
-
-
-def test_a_turn_goes_on_if_who_was_next_wants_nothing_any_more(moment: LastMoment) -> None:
-    moment.bench.say(moment.next)
-    assert moment.bench.open() == moment.open_at(moment.end) == moment.open_at(moment.end + MILLISECOND)
-    assert moment.bench.open() == {moment.holder}
-
-
-def test_who_leaves_in_the_last_moment_of_its_turn_takes_nothing_along(moment: LastMoment) -> None:
-    del moment.bench.members[moment.holder], moment.bench.pages[moment.holder]
-    moment.bench.publish()
-    moment.bench.say("person", queued=1, urgent=True)
-    assert moment.bench.open() == {"person"}
 
 
 def test_who_is_alone_need_not_ring_and_others_must(bench: Bench) -> None:

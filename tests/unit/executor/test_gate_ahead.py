@@ -50,3 +50,28 @@ def test_behind_an_end_that_was_said_ahead_nothing_goes_on(world: World) -> None
     assert world.gate.may_launch()
     world.now_ns += 1  # what is in flight takes until the end
     assert not world.gate.may_launch()
+
+
+def test_that_a_turn_will_end_lets_no_long_op_through_that_would_not(world: World) -> None:
+    """An opening's first op passes whatever is in flight; this is the same opening."""
+    world.open()
+    for _ in range(20):
+        world.work(4e-3)
+    world.open(seconds=3.6e-3)
+    assert world.gate.may_launch()
+    world.launch(4e-3)
+    world.now_ns += 3_000_000
+    assert not world.gate.may_launch()
+    world.page.shut(world.now_ns, at_ns=world.now_ns + 600_000)
+    assert not world.gate.may_launch()
+
+
+def test_that_a_turn_will_end_ends_no_pause(world: World) -> None:
+    world.open()
+    for _ in range(20):
+        world.work(1e-4)
+    world.open(seconds=0.02, duty=0.1)
+    assert world.work(1e-4)
+    assert not world.gate.may_launch()
+    world.page.shut(world.now_ns, at_ns=world.now_ns + 600_000)
+    assert not world.gate.may_launch()

@@ -116,7 +116,7 @@ def flow(pace: Pace, queue: Queue, seconds: float) -> tuple[int, float, float]:
     return ops, longest, idle
 
 
-@pytest.mark.parametrize("op_seconds", [50e-6, 1e-4, 2e-4, 2.9e-4])
+@pytest.mark.parametrize("op_seconds", [1e-4, 2e-4, 2.9e-4])
 def test_steady_ops_beside_others_need_few_markers(pace: Pace, queue: Queue, op_seconds: float) -> None:
     queue.op_seconds = op_seconds
     pace.bound(True, 0)
