@@ -52,9 +52,9 @@ class Ahead:
         if not isinstance(order, ev.OpenGate):
             return
         for key in self._ending - {order.session}:
-            seat = self._seats.get(key)
-            if seat is not None and not self._is_open(key) and now_ns < seat.orders.open_until_ns:
-                seat.orders.shut(now_ns)
+            orders = self._seats[key].orders
+            if not self._is_open(key) and now_ns < orders.open_until_ns:
+                orders.shut(now_ns)
         self._ending.clear()
 
     def hurried(self) -> list[ev.OpenGate]:

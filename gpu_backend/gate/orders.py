@@ -37,7 +37,8 @@ _MILLION = 1_000_000
 #: Short ops are launched for so long behind the end of an opening, nanoseconds, unless the gate is shut by then: an
 #: arbiter may be late by a wake-up, and what is in flight keeps the device busy until the next executor is awake.
 _GRACE_NS = 300_000
-#: Where the end was said ahead, they are launched until so long before it, nanoseconds: that much is in flight then.
+#: Where the end was said ahead, they are launched until so long before it, nanoseconds, and for half of the opening at
+#: least: that much is in flight then.
 _DRAIN_NS = 250_000
 #: Heartbeats: none yet, and one that nobody waits for any more.
 _NEVER, _LONG_AGO = 0, 1
@@ -101,6 +102,7 @@ class OrderPage:
         self._page.words[0] = _MAGIC
         self._number = self._is_contended = 0
         self._order = _SHUT
+        self._since_ns = 0  # when the opening begins
         #: How far the executor's own count of GPU time has been taken in, nanoseconds: budgets are on top of it.
         self.taken_ns = 0
 
@@ -115,6 +117,8 @@ class OrderPage:
         A budget is on top of what is taken in: what was used and not yet reported comes off it. A gate that is shut
         opens at ``from_ns``.
         """
+        if not self._order.open_from_ns <= now_ns < self._order.open_until_ns:
+            self._since_ns = max(now_ns, from_ns)
         until_ns = _FOREVER if opening.until == inf else origin_ns + int(opening.until * 1e9)
         order = GateOrder(
             until_ns,
@@ -122,8 +126,7 @@ class OrderPage:
             opening.window_ops,
             _FOREVER if opening.budget_seconds == inf else self.taken_ns + int(opening.budget_seconds * 1e9),
             opening.duty,
-            0,
-            0 if self._order.open_from_ns <= now_ns < self._order.open_until_ns else from_ns,
+            open_from_ns=self._since_ns if self._since_ns > now_ns else 0,
         )
         self._give_order(order, now_ns)
 
@@ -136,8 +139,7 @@ class OrderPage:
         order = self._order
         if at_ns > now_ns and order.open_until_ns:
             until_ns = min(order.open_until_ns, at_ns)
-            since_ns = order.open_from_ns or now_ns
-            short_until_ns = max(until_ns - _DRAIN_NS, (since_ns + until_ns) // 2 if since_ns > now_ns else 0)
+            short_until_ns = max(until_ns - _DRAIN_NS, (self._since_ns + until_ns) // 2)
             self._give_order(
                 msgspec.structs.replace(order, open_until_ns=until_ns, short_until_ns=short_until_ns), now_ns
             )

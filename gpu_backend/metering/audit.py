@@ -97,7 +97,7 @@ class Account:
         return counted
 
     def expect(self, seconds: float) -> float:
-        """Count ahead of its report what it is about to have used; return what is to be counted for it."""
+        """Count ahead of its reports what it must use, or have used; return what is to be counted for it."""
         counted = min(max(0.0, seconds), self._credit)
         self.ahead += counted
         self._credit -= counted
@@ -111,11 +111,9 @@ class Account:
             must = max(must, look.seconds - look.open)  # it says itself that an op runs
         self._unexplained += must
         slack = _CLAIMED_SLACK if look.is_claiming else _SLACK
-        counted = min(max(0.0, self._unexplained - slack), self._credit)
+        unreported = self._unexplained - slack
         self._unexplained = min(self._unexplained, slack)
-        self.ahead += counted
-        self._credit -= counted
-        return counted
+        return self.expect(unreported)
 
 
 class Conduct:

@@ -103,3 +103,11 @@ def test_a_function_is_timed_on_each_device() -> None:
     assert "GPU-1" in str(found)
     with pytest.raises(ValueError, match="`devices` should be of tuple type"):
         make("cupyx.profiler.benchmark")(both, devices=[0, 1])
+
+
+def test_a_measurement_asks_times_own_clock_whoever_plays_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As CuPy's does, and whenever the module was loaded."""
+    measure = make("cupyx.profiler.benchmark")
+    measure(int, n_repeat=1, n_warmup=0)
+    monkeypatch.setattr("time.perf_counter", lambda: 2.4)
+    assert measure(int, n_repeat=1, n_warmup=0).cpu_times.tolist() == [0.0]

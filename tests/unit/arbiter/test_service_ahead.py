@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import pytest
 
+from gpu_backend.arbiter.ahead import Ahead
+from gpu_backend.arbiter.events import OpenGate, ShutGate
 from tests.unit.arbiter.test_service import MILLISECOND, Bench, bench
 
 __all__ = ["bench"]
@@ -67,6 +71,32 @@ def test_a_device_that_its_holder_leaves_is_the_next_ones_at_once(moment: LastMo
     moment.bench.say(moment.holder)
     assert moment.bench.now < moment.end
     assert moment.bench.open() == moment.open_at(moment.end) == {moment.next}
+
+
+def test_every_turn_that_would_go_on_is_cut_short(bench: Bench) -> None:
+    """As where several end in one moment."""
+    for session in ("a", "b", "person"):
+        bench.join(session, session)
+    seats, now, end = bench.arbiter._seats, bench.now, bench.now + MILLISECOND
+    ahead = Ahead(seats, lambda key: key == "person")
+    for session in ("a", "b"):
+        seats[session].orders.open(OpenGate(session, end / 1e9, 0, inf, 1.0), now)
+        ahead.note(ShutGate(session), now)
+        seats[session].orders.shut(now, end)
+    assert bench.open() >= {"a", "b"}
+    ahead.overrule(OpenGate("person", end / 1e9, 0, inf, 1.0), now)
+    assert not bench.open() & {"a", "b"}
+
+
+def test_what_is_no_end_of_a_turn_is_decided_when_it_has_come(bench: Bench) -> None:
+    """As when a device has been quiet for long enough to open the gates of all."""
+    for session in ("a", "b"):
+        bench.join(session, session)
+        bench.say(session, queued=1_000)
+    for session in ("a", "b"):
+        bench.say(session)
+    deadline = bench.arbiter._scheduler.next_deadline()
+    assert bench.arbiter._decides_at() == deadline < inf
 
 
 def test_what_the_holder_computes_before_its_end_is_counted_before_the_next_is_chosen(bench: Bench) -> None:

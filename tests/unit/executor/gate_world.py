@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import select
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
+
+import pytest
 
 from gpu_backend.arbiter.events import OpenGate
 from gpu_backend.executor.gate import Gate
@@ -102,3 +105,10 @@ class World:
     def pass_time(self, seconds: float) -> None:
         self.now_ns += int(seconds * 1e9)
         self.page.beat(self.now_ns)
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    made = World()
+    yield made
+    made.close()

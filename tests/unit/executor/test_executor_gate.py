@@ -11,14 +11,9 @@ from gpu_backend.executor.gate import Gate
 from gpu_backend.gate.reports import GateReport
 from gpu_backend.gate.right_of_way import SECONDS as WAY_SECONDS
 from gpu_backend.gate.right_of_way import RightOfWay
-from tests.unit.executor.gate_world import SECOND, World
+from tests.unit.executor.gate_world import SECOND, World, world
 
-
-@pytest.fixture
-def world() -> Iterator[World]:
-    made = World()
-    yield made
-    made.close()
+__all__ = ["world"]
 
 
 def test_where_no_arbiter_comes_the_gate_opens_when_patience_ends(world: World) -> None:

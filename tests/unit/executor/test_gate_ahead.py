@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import inf
 
 import pytest
 
 from gpu_backend.arbiter.events import OpenGate
-from tests.unit.executor.gate_world import World
+from tests.unit.executor.gate_world import World, world
 
-
-@pytest.fixture
-def world() -> Iterator[World]:
-    made = World()
-    yield made
-    made.close()
+__all__ = ["world"]
 
 
 def test_an_opening_that_is_to_come_begins_in_its_moment_and_not_before(world: World) -> None:

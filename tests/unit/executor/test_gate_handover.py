@@ -15,14 +15,9 @@ from gpu_backend.gate import orders
 from gpu_backend.gate.orders import OrderPage
 from gpu_backend.gate.right_of_way import RightOfWay
 from gpu_backend.transport.sealed import NotSealed
-from tests.unit.executor.gate_world import SECOND, World, bell
+from tests.unit.executor.gate_world import SECOND, World, bell, world
 
-
-@pytest.fixture
-def world() -> Iterator[World]:
-    made = World()
-    yield made
-    made.close()
+__all__ = ["world"]
 
 
 @pytest.fixture

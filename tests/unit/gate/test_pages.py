@@ -83,6 +83,15 @@ def test_an_order_may_come_before_it_holds(arbiter: OrderPage, executor: OrderVi
     assert executor.order(13 * tenth).open_until_ns == arbiter.open_until_ns == 0
 
 
+@pytest.mark.parametrize("from_ns", [0, SECOND + 400_000], ids=["at once", "ahead"])
+def test_of_an_opening_of_a_moment_half_is_for_launching(arbiter: OrderPage, executor: OrderView, from_ns: int) -> None:
+    begins = from_ns or SECOND
+    arbiter.open(OpenGate("s", 0.2e-3, 0, inf, 1.0), SECOND, origin_ns=begins, from_ns=from_ns)
+    arbiter.shut(begins, at_ns=begins + 200_000)
+    order = executor.order(begins)
+    assert (order.short_until_ns, order.open_until_ns) == (begins + 100_000, begins + 200_000)
+
+
 def test_a_gate_that_is_shut_needs_no_moment_to_shut(arbiter: OrderPage, executor: OrderView) -> None:
     arbiter.open_lane(OpenLane("s", 1.0), SECOND)
     arbiter.shut(SECOND, at_ns=2 * SECOND)
