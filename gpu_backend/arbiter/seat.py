@@ -10,6 +10,7 @@ from math import inf
 from pathlib import Path
 
 from gpu_backend.arbiter import events as ev
+from gpu_backend.arbiter.wanting import Wanting
 from gpu_backend.engine.detached import ProcessId
 from gpu_backend.engine.process_sessions import end_session
 from gpu_backend.gate import verdicts
@@ -41,7 +42,9 @@ _MEMORY = OP_CLASSES.index(OpClass.MEMORY)
 class Seat:
     """Raises `OSError` where the executor is gone."""
 
-    def __init__(self, directory: Path, member: Member, meter: Meter, most_overrun: float, now_ns: int) -> None:
+    def __init__(
+        self, directory: Path, member: Member, meter: Meter, most_overrun: float, wanting: Wanting, now_ns: int
+    ) -> None:
         self.member = member
         self.process = ProcessId(member.pid, member.start_time)
         #: Readable once the process has ended.
@@ -64,6 +67,8 @@ class Seat:
         self._conduct = Conduct(most_overrun, meter.most_burnt)
         self._watch = Watch(meter, member.pid, now_ns)
         self._passed_at = self._wanted_at = now_ns
+        wanting.pass_time(now_ns)
+        self._wanting, self._by_any_ns = wanting, wanting.by_any_ns
         self._is_ended = False
         #: What of the time that was counted it said was copying; and all others, at the last look, seconds.
         self.copied = 0.0
@@ -122,6 +127,7 @@ class Seat:
         copied_ns = report.used_by_class_ns[_MEMORY] - self.last.used_by_class_ns[_MEMORY]
         self.copied += min(max(0, copied_ns) / 1e9, counted + covered)  # what is said and costs nothing excuses nobody
         self.last, self.news_at, self.orders.taken_ns = report, now_ns, report.used_ns
+        self._wanting.note(self.key, self._is_wanting)
         self._note(counted)
         return counted, covered
 
@@ -134,11 +140,16 @@ class Seat:
         return counted
 
     def note_wanting(self, now_ns: int) -> None:
-        """Put on the books whether it wanted the device since the last time: by what it said then."""
+        """Put on the books whether it, and whether anybody, wanted the device since the last time, as was said then."""
         passed = max(0, now_ns - self._wanted_at)
-        is_wanting = bool(self.last.queued_ops or self.last.in_flight_ops)
-        self._wanted_at = max(self._wanted_at, now_ns)
-        self._tally.look(passed if is_wanting else 0, self._wanted_at)
+        self._wanted_at += passed
+        self._wanting.pass_time(now_ns)
+        by_any, self._by_any_ns = self._wanting.by_any_ns - self._by_any_ns, self._wanting.by_any_ns
+        self._tally.look(passed if self._is_wanting else 0, by_any, self._wanted_at)
+
+    @property
+    def _is_wanting(self) -> bool:
+        return bool(self.last.queued_ops or self.last.in_flight_ops)
 
     def _pass_time(self, now_ns: int, is_idle: bool) -> None:
         self._account.pass_time(max(0, now_ns - self._passed_at) / 1e9, is_idle)
@@ -205,6 +216,7 @@ class Seat:
 
     def close(self) -> None:
         """Let go of pages, bell and process. The gate stays as it is."""
+        self._wanting.note(self.key, False)
         self.orders.close()
         self.line.close()
         if self._their_line >= 0:

@@ -22,6 +22,7 @@ from gpu_backend.arbiter.decisions import DecisionLog
 from gpu_backend.arbiter.policies import registry
 from gpu_backend.arbiter.scheduler import Scheduler
 from gpu_backend.arbiter.seat import Seat
+from gpu_backend.arbiter.wanting import Wanting
 from gpu_backend.gate import right_of_way
 from gpu_backend.gate import roster as rosters
 from gpu_backend.gate.bell import Bell
@@ -59,6 +60,7 @@ class Arbiter:
         self._config = config
         self._origin_ns = monotonic_ns()
         self._seats: dict[str, Seat] = {}
+        self._wanting = Wanting(self._origin_ns)
         self._by_line: dict[int, str] = {}
         self._way = right_of_way.make()
         self._meter = meter_of(config.device_kind, config.device_uuid)
@@ -340,7 +342,7 @@ class Arbiter:
 
     def _join(self, member: Member, now_ns: int) -> None:
         try:
-            seat = Seat(self._directory, member, self._meter, self._config.overrun_seconds, now_ns)
+            seat = Seat(self._directory, member, self._meter, self._config.overrun_seconds, self._wanting, now_ns)
         except OSError as error:  # it ended meanwhile; the next roster will not list it
             log.info("%s is not there: %s", member.terms.session, error)
             return

@@ -138,7 +138,7 @@ class Ledger:
                     there[ordinal].append((self._seat(session, executor.epoch), booked))
         for device in report.devices:
             seats = [seat for seat, _ in there[device.ordinal]]
-            rows = [(b.used_seconds, b.wanted_seconds, b.at_seconds) for _, b in there[device.ordinal]]
+            rows = [_row(booked) for _, booked in there[device.ordinal]]
             self.pool.hear((node, device.ordinal), seats, rows, device.policy in self._steered)
         for executor in report.executors:
             self._reports[executor.session, executor.epoch] = executor
@@ -246,6 +246,10 @@ def _books_by_device(report: ExecutorReport) -> list[tuple[str, Booked]]:
     if not report.others or not all(one.at_seconds for one in books):
         return []
     return [(f"{report.session}, device {place}", one) for place, one in enumerate(books)]
+
+
+def _row(booked: Booked) -> tuple[float, float, float, float]:
+    return booked.used_seconds, booked.wanted_seconds, booked.wanted_by_any_seconds, booked.at_seconds
 
 
 def today() -> date:

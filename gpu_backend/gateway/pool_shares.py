@@ -59,7 +59,7 @@ def demand(used: Floats, wanted: Floats) -> Floats:
     return np.minimum(1.0, _LEEWAY * used / np.where(used > 0, used + 1.0 - wanted, 1.0))
 
 
-def capacity(device: Ints, used: Floats, wanted: Floats) -> Floats:
+def capacity(device: Ints, used: Floats, wanted: Floats, wanted_by_any: Floats) -> Floats:
     """Return what there is of each device while somebody wants it: its time, less what nobody can use of it.
 
     Between two turns, and while all who have one wait for their notebooks, a device stands still, so who has one to
@@ -71,10 +71,13 @@ def capacity(device: Ints, used: Floats, wanted: Floats) -> Floats:
         Of each session, its device: ascending, from 0, and none left out.
     used, wanted
         Parts of time, as for `demand`.
+    wanted_by_any
+        In which part of the time anybody wanted its device, or less where that is not told: somebody wanted it at least
+        while one of them did.
     """
     in_all = np.bincount(device, used)
     most_wanted = np.zeros_like(in_all)
-    np.maximum.at(most_wanted, device, wanted)
+    np.maximum.at(most_wanted, device, np.maximum(wanted, wanted_by_any))
     most_wanted = np.maximum(in_all, most_wanted)
     is_wanted = most_wanted > 0
     return np.where(is_wanted, np.clip(in_all / np.where(is_wanted, most_wanted, 1.0), _LEAST_CAPACITY, 1.0), 1.0)
@@ -90,7 +93,7 @@ class PoolShares:
     def __init__(self) -> None:
         self._heard: dict[Vessel, _Heard] = {}
         self._seats = Seats({})
-        self._lately = Lately(np.zeros((0, 3)))
+        self._lately = Lately(np.zeros((0, 4)))
         self._groups, self._users = self._seats.fill_groups(np.zeros(0)), self._seats.fill_users(np.zeros(0))
         self._told = np.zeros((0, 2))  # of each claim, what its user's and their group's weights are multiplied by
 
@@ -104,13 +107,13 @@ class PoolShares:
         seats
             Every session that is on it now; who is not named has left.
         books
-            A row for each: the seconds that it used and that it wanted, which only grow, and up to when, by the clock
-            of its node. An array is kept, and not to be written to any more.
+            A row for each: the seconds that it used, that it wanted, and that anybody wanted the device, which only
+            grow, and up to when, by the clock of its node. An array is kept, and not to be written to any more.
         is_steered
             Whether its arbiter divides by weights. What is used where it does not counts, and is steered elsewhere.
         """
         rows = np.asarray(books, np.float64)
-        rows = rows if rows.ndim == 2 else rows.reshape(-1, 3)
+        rows = rows if rows.ndim == 2 else rows.reshape(-1, 4)
         self._heard[device] = _Heard(self._bench(device, tuple(seats)), rows, is_steered)
 
     def hear_all(self, seats: Mapping[Vessel, tuple[Seat, ...]], books: Floats) -> None:
@@ -142,7 +145,7 @@ class PoolShares:
         """Divide the pool anew by what was heard."""
         heard = {device: each for device, each in self._heard.items() if each.bench.seats}
         benches, before = {device: each.bench for device, each in heard.items()}, self._seats.benches
-        books = np.concatenate([np.zeros((0, 3)), *[each.books for each in heard.values()]])
+        books = np.concatenate([np.zeros((0, 4)), *[each.books for each in heard.values()]])
         if list(benches.values()) != list(before.values()) or list(benches) != list(before):
             self._seat(Seats(benches, self._seats), books)
         self._lately.take(books)
@@ -186,11 +189,12 @@ class PoolShares:
 
     def _divide(self, is_steered: Flags) -> None:
         """Divide devices among groups, and what these get of each among their users."""
-        seats, used = self._seats, self._lately.used
-        could = np.where(is_steered[seats.device], demand(used, self._lately.wanted), used)
+        seats, used, wanted = self._seats, self._lately.used, self._lately.wanted
+        could = np.where(is_steered[seats.device], demand(used, wanted), used)
         of_users = np.minimum(1.0, np.bincount(seats.claim, could))
         of_groups = np.minimum(1.0, np.bincount(seats.share, of_users))
-        self._groups.settle(of_groups, capacity(seats.device, used, self._lately.wanted), ~is_steered)
+        there_is = capacity(seats.device, used, wanted, self._lately.wanted_by_any)
+        self._groups.settle(of_groups, there_is, ~is_steered)
         self._users.settle(of_users, self._groups.parts, ~is_steered[seats.share_device])
         self._tell()
 

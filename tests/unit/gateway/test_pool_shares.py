@@ -27,6 +27,8 @@ class Notebook:
     group: str = ""
     busy: float = 1.0
     says_wanted: float | None = None
+    #: What part of the time in which it has its turns it waits for its user.
+    waits: float = 0.0
     used: float = 0.0
     wanted: float = 0.0
 
@@ -41,6 +43,7 @@ class Played:
     is_ledger_up: bool = True
     unsteered: frozenset[Vessel] = frozenset()
     gives: dict[Vessel, float] = field(default_factory=dict)
+    wanted_by_any: Counter[Vessel] = field(default_factory=Counter)
     told: dict[str, float] = field(default_factory=dict)
 
     def run(self, seconds: int) -> Counter[str]:
@@ -50,11 +53,13 @@ class Played:
             self.now += 1.0
             for device in sorted({one.device for one in self.notebooks}):
                 for one, part in self._divide([one for one in self.notebooks if one.device == device]):
+                    self.wanted_by_any[device] += part  # type: ignore[assignment]
+                    waited = part * one.waits
                     part *= self.gives.get(device, 1.0)
                     one.used += part
                     # Who thinks for t behind each second of work wants the device in all the rest.
                     think = (1 - one.busy) / one.busy
-                    one.wanted += max(part, 1 - part * think) if one.says_wanted is None else one.says_wanted
+                    one.wanted += max(part, 1 - waited - part * think) if one.says_wanted is None else one.says_wanted
                     had[one.user] += part
             if self.is_ledger_up:
                 self._settle()
@@ -65,7 +70,8 @@ class Played:
             there = [one for one in self.notebooks if one.device == device]
             self.ledger.hear(
                 device, [Seat(one.name, one.user, one.group, one.weight) for one in there],
-                [(one.used, one.wanted, self.now) for one in there], device not in self.unsteered,
+                [(one.used, one.wanted, self.wanted_by_any[device], self.now) for one in there],
+                device not in self.unsteered,
             )  # fmt: skip
         self.ledger.settle()
         for one in self.notebooks:
@@ -160,6 +166,15 @@ def test_what_a_device_cannot_give_is_had_from_another(first: float, second: flo
         assert had["two"] == pytest.approx(10 * second, rel=0.02)
 
 
+def test_what_is_left_of_a_device_while_each_waits_for_their_notebook_in_turn_is_not_there() -> None:
+    """As on two GPUs: somebody always wants the device, though none of them always does, and it gives two thirds."""
+    notebooks = [*placed("six", 0, 0, 0, 0, 1, 1, waits=0.25), *placed("two", 1, 1, waits=0.25)]
+    pool = Played(notebooks, gives={("n", 0): 0.63, ("n", 1): 0.73})
+    pool.run(15)
+    had = pool.run(10)
+    assert had["six"] == pytest.approx(had["two"], rel=0.005)
+
+
 @settings(deadline=None, max_examples=40)
 @given(pools(), pools())
 def test_who_comes_and_goes_is_followed_with_a_bounded_error(first: list[Notebook], then: list[Notebook]) -> None:
@@ -216,7 +231,7 @@ def test_groups_divide_the_pool_before_their_users_do() -> None:
     for second in range(1, 12):
         for number, names in enumerate((("a", "b", "x"), ("x",))):
             seats = [Seat(f"{name}{number}", name, group[name]) for name in names]
-            ledger.hear(("n", number), seats, [(second / len(names), second, second)] * len(names))
+            ledger.hear(("n", number), seats, [(second / len(names), second, second, second)] * len(names))
         ledger.settle()
     # The second device is the solo group's alone, so the first is the lab's: half of it for each of its users.
     assert ledger.weights(("n", 0), "x", "solo").group < 0.02
@@ -262,14 +277,18 @@ def test_what_a_session_would_use_alone() -> None:
 def test_what_there_is_of_a_device_is_what_is_used_of_it_while_somebody_wants_it() -> None:
     device = np.array([0, 0, 1, 2, 3, 3, 4])
     used, wanted = np.array([0.4, 0.4, 0.3, 0.01, 0.6, 0.6, 0.0]), np.array([1.0, 1.0, 0.3, 1.0, 1.0, 1.0, 0.0])
-    found = capacity(device, used, wanted)
+    found = capacity(device, used, wanted, np.zeros(7))
     # The third is said to be wanted and hardly used, which is not believed; nobody has come to the last.
     assert found.tolist() == pytest.approx([0.8, 1.0, 0.5, 1.0, 1.0])
+    # Two by turns, each of whom wants it three quarters of the time: somebody always does.
+    by_turns = np.array([0, 0]), np.array([0.4, 0.4]), np.array([0.75, 0.75])
+    assert capacity(*by_turns, np.array([1.0, 1.0])).tolist() == pytest.approx([0.8])
+    assert capacity(*by_turns, np.zeros(2)).tolist() == pytest.approx([1.0])  # as an arbiter says that is older
 
 
 def test_a_node_that_starts_anew_begins_its_clock_and_nobody_is_counted_twice() -> None:
     ledger = PoolShares()
     for at, used in ((1000.0, 500.0), (1001.0, 501.0), (1.0, 0.5), (2.0, 1.0)):
-        ledger.hear(("n", 0), [Seat("s/1", "a")], [(used, at, at)])
+        ledger.hear(("n", 0), [Seat("s/1", "a")], [(used, at, at, at)])
         ledger.settle()
     assert 0.5 <= ledger.used("a") <= 1.0

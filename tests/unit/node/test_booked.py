@@ -28,11 +28,11 @@ def test_what_an_executor_says_of_itself_is_not_on_the_arbiters_books(tmp_path: 
         assert usage.booked() == control.Booked()
         tally = Tally(tmp_path, name_of(me.pid, me.start_time, 9_999))
         tally.note(3_000_000_000, 0, 2_000_000_000, 7)
-        tally.look(5_000_000_000, 8_000_000_000)
-        tally.look(0, 9_000_000_000)
+        tally.look(5_000_000_000, 6_000_000_000, 8_000_000_000)
+        tally.look(0, 1_000_000_000, 9_000_000_000)
         tally.close()
         usage.read(control.Usage(gpu_seconds=1e9))
-        assert usage.booked() == control.Booked(2.0, 5.0, 9.0)
+        assert usage.booked() == control.Booked(2.0, 5.0, 9.0, 7.0)
     finally:
         usage.close()
 
@@ -40,12 +40,12 @@ def test_what_an_executor_says_of_itself_is_not_on_the_arbiters_books(tmp_path: 
 def test_a_successor_goes_on_in_the_same_books(tmp_path: Path) -> None:
     for _ in range(2):
         tally = Tally(tmp_path, "one")
-        tally.look(1_000_000_000, 4_000_000_000)
+        tally.look(1_000_000_000, 2_000_000_000, 4_000_000_000)
         tally.close()
-    assert booked(tmp_path, "one") == Booked(0.0, 2.0, 4.0)
-    assert booked(tmp_path, "nobody") == Booked(0.0, 0.0, 0.0)
+    assert booked(tmp_path, "one") == Booked(0.0, 2.0, 4.0, 4.0)
+    assert booked(tmp_path, "nobody") == Booked(0.0, 0.0, 0.0, 0.0)
     os.truncate(tmp_path / "counted" / "one", 8)
-    assert booked(tmp_path, "one") == Booked(0.0, 0.0, 0.0)
+    assert booked(tmp_path, "one") == Booked(0.0, 0.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize("figure", [-1, 1 << 60, 1 << 63])
@@ -91,5 +91,5 @@ def test_an_executor_with_two_devices_is_on_the_books_of_both(tmp_path: Path) ->
     finally:
         places.forget()
     assert [booked(directory, name_of(me.pid, me.start_time, 9_999)) for directory in (first, second)] == [
-        Booked(0, 0, 0)
+        Booked(0, 0, 0, 0)
     ] * 2
