@@ -17,6 +17,7 @@ import select
 import signal
 import socket
 import sys
+import traceback
 from collections import deque
 from contextlib import suppress
 from time import monotonic
@@ -26,6 +27,8 @@ _PIECE_BYTES = 1 << 20
 _AWAKE_SECONDS = 2e-3
 #: What is due in more than so long is slept for, seconds, but for so much.
 _WAKING_SECONDS = 5e-4
+#: How often to look for room where bytes that have arrived find none, seconds.
+_FULL_SECONDS = 2e-3
 
 
 class Way:
@@ -47,16 +50,22 @@ class Way:
         self._left_at = 0.0
         self._under_way: deque[tuple[float, memoryview]] = deque()
         self.is_over = False
+        #: Whether the sink had no room.
+        self.is_full = False
 
     @property
     def due(self) -> float:
-        """When the next bytes arrive, by the host's monotonic clock; infinity if none are under way."""
-        return self._under_way[0][0] if self._under_way else math.inf
+        """When there is something to deliver, by the host's monotonic clock; infinity if nothing is under way."""
+        if not self._under_way:
+            return math.inf
+        return self._under_way[0][0] if not self.is_full else monotonic() + _FULL_SECONDS
 
     def take(self) -> bool:
         """Take in what has come; return whether more may come."""
         try:
             data = self.source.recv(_PIECE_BYTES)
+        except BlockingIOError:
+            return True
         except OSError:  # the other direction has ended it
             data = b""
         self._left_at = max(self._left_at, monotonic()) + len(data) / self._rate
@@ -65,6 +74,7 @@ class Way:
 
     def deliver(self, now: float) -> None:
         """Hand over what has arrived, as far as there is room for it."""
+        self.is_full = False
         while self._under_way and self._under_way[0][0] <= now:
             due, data = self._under_way.popleft()
             try:
@@ -75,6 +85,7 @@ class Way:
                     self._under_way.appendleft((due, data[sent:]))
             except BlockingIOError:
                 self._under_way.appendleft((due, data))
+                self.is_full = True
                 return
             except OSError:
                 self.is_over = True
@@ -108,7 +119,7 @@ class Connection:
         """Take in what has come; return whether the link's input goes on."""
         for number, _ in self._poll.poll(self._patience()):
             if number == self._input:
-                return False
+                return bool(os.read(number, 1))
             if self._ways[number].take():
                 self._awake_until = monotonic() + _AWAKE_SECONDS
             else:
@@ -125,7 +136,9 @@ class Connection:
         now, due = monotonic(), min(way.due for way in self._ways.values())
         if now < self._awake_until or due < now + _WAKING_SECONDS:
             return 0
-        return None if due == math.inf else due - now - _WAKING_SECONDS
+        if due == math.inf:
+            return None
+        return math.floor((due - now - _WAKING_SECONDS) * 1e3) / 1e3  # a poller rounds up to milliseconds
 
 
 def serve(listeners: dict[int, socket.socket], target: str, one_way_seconds: float, rate: float) -> None:
@@ -136,20 +149,28 @@ def serve(listeners: dict[int, socket.socket], target: str, one_way_seconds: flo
     while True:
         for number, _ in poll.poll():
             if number not in listeners:
-                return
-            near, _ = listeners[number].accept()
-            with near:
-                if not os.fork():
-                    relay(near, (target, listeners[number].getsockname()[1]), one_way_seconds, rate)
+                if not os.read(number, 1):
+                    return
+                continue
+            with suppress(OSError):  # who came has gone, or there are too many: the others stay connected
+                near, _ = listeners[number].accept()
+                port = listeners[number].getsockname()[1]
+                with near:
+                    if not os.fork():
+                        for listener in listeners.values():
+                            listener.close()
+                        relay(near, (target, port), one_way_seconds, rate)
 
 
 def relay(near: socket.socket, target: tuple[str, int], one_way_seconds: float, rate: float) -> None:
     """Connect ``near`` to ``target``, and end this process when either has ended."""
     try:
-        with suppress(OSError), socket.create_connection(target) as far:  # nobody may be behind that port now
+        with suppress(ConnectionRefusedError), socket.create_connection(target) as far:  # nobody may be there now
             Connection(near, far, one_way_seconds, rate).run()
+    except BaseException:  # whatever it is: this process ends without what the one that listens does at its end
+        traceback.print_exc()
     finally:
-        os._exit(0)  # what the process that listens has to do at its end is not done here
+        os._exit(0)
 
 
 def main() -> None:

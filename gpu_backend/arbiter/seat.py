@@ -68,7 +68,7 @@ class Seat:
         self._watch = Watch(meter, member.pid, now_ns)
         self._passed_at = self._wanted_at = now_ns
         wanting.pass_time(now_ns)
-        self._wanting, self._by_any_ns = wanting, wanting.by_any_ns
+        self._wanting, self._unused_ns = wanting, wanting.unused_ns
         self._is_ended = False
         #: What of the time that was counted it said was copying; and all others, at the last look, seconds.
         self.copied = 0.0
@@ -140,12 +140,12 @@ class Seat:
         return counted
 
     def note_wanting(self, now_ns: int) -> None:
-        """Put on the books whether it, and whether anybody, wanted the device since the last time, as was said then."""
+        """Put on the books whether it wanted the device since the last time, and what was unused while anybody did."""
         passed = max(0, now_ns - self._wanted_at)
         self._wanted_at += passed
         self._wanting.pass_time(now_ns)
-        by_any, self._by_any_ns = self._wanting.by_any_ns - self._by_any_ns, self._wanting.by_any_ns
-        self._tally.look(passed if self._is_wanting else 0, by_any, self._wanted_at)
+        unused, self._unused_ns = self._wanting.unused_ns - self._unused_ns, self._wanting.unused_ns
+        self._tally.look(passed if self._is_wanting else 0, unused, self._wanted_at)
 
     @property
     def _is_wanting(self) -> bool:
@@ -156,8 +156,9 @@ class Seat:
         self._passed_at = now_ns
 
     def _note(self, counted: float) -> None:
-        account = self._account
-        self._tally.note(int(account.reported * 1e9), int(account.ahead * 1e9), int(counted * 1e9), self._passed_at)
+        account, counted_ns = self._account, int(counted * 1e9)
+        self._tally.note(int(account.reported * 1e9), int(account.ahead * 1e9), counted_ns, self._passed_at)
+        self._wanting.note_used(counted_ns)
 
     def _is_claiming(self, report: GateReport) -> bool:
         return bool(report.in_flight_ops) or (self._reports is not None and self._reports.is_computing)

@@ -18,7 +18,7 @@ __all__ = ["Booked", "Tally", "booked", "counted_seconds", "remove"]
 _FOLDER = "counted"
 _SIZE = 64
 _MAGIC = int.from_bytes(b"gpuwbct\x01", "little")
-_REPORTED, _AHEAD, _COUNTED, _NOTED_AT, _WANTED, _LOOKED_AT, _BY_ANY = 1, 2, 3, 4, 5, 6, 7
+_REPORTED, _AHEAD, _COUNTED, _NOTED_AT, _WANTED, _LOOKED_AT, _UNUSED = 1, 2, 3, 4, 5, 6, 7
 
 
 class Booked(NamedTuple):
@@ -30,8 +30,9 @@ class Booked(NamedTuple):
     wanted_seconds: float
     #: Up to when all is known, by the host's monotonic clock.
     at_seconds: float
-    #: Time in which anybody on its device had, since it is there.
-    wanted_by_any_seconds: float
+    #: Time in which anybody on its device had such ops and nobody used it, since it is there. What is known late is
+    #: taken off it again.
+    unused_seconds: float
 
 
 class Tally:
@@ -73,11 +74,11 @@ class Tally:
         words[_REPORTED], words[_AHEAD] = reported_ns, ahead_ns
         words[_COUNTED] += counted_ns
 
-    def look(self, wanted_ns: int, by_any_ns: int, now_ns: int) -> None:
-        """Note for how much longer the executor wanted the device, and anybody did, up to now."""
+    def look(self, wanted_ns: int, unused_ns: int, now_ns: int) -> None:
+        """Note for how much longer the executor wanted the device, and it was wanted and unused, up to now."""
         words = self._page.words
         words[_WANTED] += wanted_ns
-        words[_BY_ANY] += by_any_ns
+        words[_UNUSED] += unused_ns
         words[_LOOKED_AT] = now_ns
 
     def close(self) -> None:
@@ -99,7 +100,8 @@ def booked(directory: Path, name: str) -> Booked:
     words = memoryview(data).cast("q") if len(data) == _SIZE else None
     if words is None or words[0] != _MAGIC:
         return Booked(0.0, 0.0, 0.0, 0.0)
-    return Booked(words[_COUNTED] / 1e9, words[_WANTED] / 1e9, words[_LOOKED_AT] / 1e9, words[_BY_ANY] / 1e9)
+    unused_seconds = max(0, words[_UNUSED]) / 1e9
+    return Booked(words[_COUNTED] / 1e9, words[_WANTED] / 1e9, words[_LOOKED_AT] / 1e9, unused_seconds)
 
 
 def remove(directory: Path, name: str) -> None:

@@ -62,7 +62,7 @@ def _figures_of(executor: ExecutorReport) -> Iterator[float]:
     yield from (executor.idle_seconds, usage.gpu_seconds, usage.peak_bytes, usage.received_bytes, usage.sent_bytes)
     yield from (*usage.by_class, *executor.others, *executor.held)
     for each in (booked, *executor.others_booked):
-        yield from (each.used_seconds, each.wanted_seconds, each.at_seconds, each.wanted_by_any_seconds)
+        yield from (each.used_seconds, each.wanted_seconds, each.at_seconds, each.unused_seconds)
 
 
 def _fit_device(device: DeviceReport) -> DeviceReport:

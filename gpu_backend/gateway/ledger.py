@@ -249,7 +249,7 @@ def _books_by_device(report: ExecutorReport) -> list[tuple[str, Booked]]:
 
 
 def _row(booked: Booked) -> tuple[float, float, float, float]:
-    return booked.used_seconds, booked.wanted_seconds, booked.wanted_by_any_seconds, booked.at_seconds
+    return booked.used_seconds, booked.wanted_seconds, booked.unused_seconds, booked.at_seconds
 
 
 def today() -> date:

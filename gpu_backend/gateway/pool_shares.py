@@ -59,7 +59,7 @@ def demand(used: Floats, wanted: Floats) -> Floats:
     return np.minimum(1.0, _LEEWAY * used / np.where(used > 0, used + 1.0 - wanted, 1.0))
 
 
-def capacity(device: Ints, used: Floats, wanted: Floats, wanted_by_any: Floats) -> Floats:
+def capacity(device: Ints, used: Floats, wanted: Floats, unused: Floats) -> Floats:
     """Return what there is of each device while somebody wants it: its time, less what nobody can use of it.
 
     Between two turns, and while all who have one wait for their notebooks, a device stands still, so who has one to
@@ -71,14 +71,13 @@ def capacity(device: Ints, used: Floats, wanted: Floats, wanted_by_any: Floats) 
         Of each session, its device: ascending, from 0, and none left out.
     used, wanted
         Parts of time, as for `demand`.
-    wanted_by_any
-        In which part of the time anybody wanted its device, or less where that is not told: somebody wanted it at least
-        while one of them did.
+    unused
+        In which part of the time anybody wanted its device and nobody used it, or less where that is not told: somebody
+        wanted it at least while one of them did.
     """
     in_all = np.bincount(device, used)
     most_wanted = np.zeros_like(in_all)
-    np.maximum.at(most_wanted, device, np.maximum(wanted, wanted_by_any))
-    most_wanted = np.maximum(in_all, most_wanted)
+    np.maximum.at(most_wanted, device, np.maximum(wanted, in_all[device] + unused))
     is_wanted = most_wanted > 0
     return np.where(is_wanted, np.clip(in_all / np.where(is_wanted, most_wanted, 1.0), _LEAST_CAPACITY, 1.0), 1.0)
 
@@ -107,8 +106,9 @@ class PoolShares:
         seats
             Every session that is on it now; who is not named has left.
         books
-            A row for each: the seconds that it used, that it wanted, and that anybody wanted the device, which only
-            grow, and up to when, by the clock of its node. An array is kept, and not to be written to any more.
+            A row for each: the seconds that it used and that it wanted, which only grow, those in which anybody wanted
+            the device and nobody used it, and up to when, by the clock of its node. An array is kept, and not to be
+            written to any more.
         is_steered
             Whether its arbiter divides by weights. What is used where it does not counts, and is steered elsewhere.
         """
@@ -193,8 +193,7 @@ class PoolShares:
         could = np.where(is_steered[seats.device], demand(used, wanted), used)
         of_users = np.minimum(1.0, np.bincount(seats.claim, could))
         of_groups = np.minimum(1.0, np.bincount(seats.share, of_users))
-        there_is = capacity(seats.device, used, wanted, self._lately.wanted_by_any)
-        self._groups.settle(of_groups, there_is, ~is_steered)
+        self._groups.settle(of_groups, capacity(seats.device, used, wanted, self._lately.unused), ~is_steered)
         self._users.settle(of_users, self._groups.parts, ~is_steered[seats.share_device])
         self._tell()
 

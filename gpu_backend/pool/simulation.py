@@ -74,7 +74,6 @@ class SimulatedPool:
         self._own_weight = np.array([script.terms.user_weight for script in scripts])
         self._weight = self._own_weight.copy()
         self._left, self._used, self._wanted = (np.zeros(len(scripts)) for _ in range(3))
-        self._wanted_by_any = np.zeros(devices)
         self._rows = [np.zeros(0, np.intp) for _ in range(devices)]
         self._seats: dict[Vessel, tuple[Seat, ...]] = {(NODE, device): () for device in range(devices)}
         self._cells = [list(reversed(script.cells)) for script in scripts]
@@ -169,7 +168,6 @@ class SimulatedPool:
         self._left[active] = left
         self._used[active] += got
         self._wanted[active] += np.where(left > 0, 1.0, got)
-        self._wanted_by_any += np.bincount(guests // self._users, had, len(self._rows))
         is_done = left == 0
         for number, last in zip(active[is_done].tolist(), got[is_done].tolist(), strict=True):
             self._end(number, now, last)
@@ -187,8 +185,8 @@ class SimulatedPool:
     def _settle(self, ledger: PoolShares, now: int) -> None:
         """Let the ledger hear every device, and devices hear what changes for those who want them."""
         everybody = np.concatenate(self._rows)
-        times = np.full(len(self._used), float(now))
-        books = np.column_stack((self._used, self._wanted, self._wanted_by_any[self._device], times))[everybody]
+        unused, times = np.zeros(len(self._used)), np.full(len(self._used), float(now))  # what is wanted is had
+        books = np.column_stack((self._used, self._wanted, unused, times))[everybody]
         ledger.hear_all(self._seats, books)
         ledger.settle()
         weight = self._own_weight[everybody] * ledger.user_weights()

@@ -185,16 +185,16 @@ class Usage(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Booked(msgspec.Struct, frozen=True, array_like=True):
-    """What the arbiter of an executor's device has on its books of it, where the executor cannot write. Only grows.
+    """What the arbiter of an executor's device has on its books of it, where the executor cannot write.
 
-    ``used_seconds``, and ``wanted_seconds`` as far as it said so, up to ``at_seconds`` by its node's clock: 0 if none;
-    ``wanted_by_any_seconds`` is the same of all who are on its device, while it is there.
+    ``used_seconds``, and ``wanted_seconds`` as far as it said so, up to ``at_seconds`` by its node's clock: 0 if none.
+    All only grow, but for ``unused_seconds``: for how long anybody wanted its device and nobody used it, as is known.
     """
 
     used_seconds: float = 0.0
     wanted_seconds: float = 0.0
     at_seconds: float = 0.0
-    wanted_by_any_seconds: float = 0.0
+    unused_seconds: float = 0.0
 
 
 class Launch(msgspec.Struct, frozen=True, array_like=True, tag="launch"):

@@ -1,4 +1,4 @@
-"""How long anybody wants a device is neither the most nor the sum of how long each of them does."""
+"""How long a device is wanted and unused follows from all who share it, and not from how long each of them wants it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.unit.arbiter.test_service import Bench, bench
 __all__ = ["bench"]
 
 
-def test_it_is_wanted_while_anybody_wants_it_and_time_never_goes_back() -> None:
+def test_it_is_unused_while_anybody_wants_it_but_for_what_is_used_and_time_never_goes_back() -> None:
     wanting = Wanting(100)
     wanting.pass_time(110)  # by nobody
     wanting.note("a", True)
@@ -26,10 +26,13 @@ def test_it_is_wanted_while_anybody_wants_it_and_time_never_goes_back() -> None:
     wanting.note("b", False)
     wanting.note("nobody", False)
     wanting.pass_time(200)
-    assert wanting.by_any_ns == 20
+    assert wanting.unused_ns == 20
+    wanting.note_used(15)  # as is known only now
+    assert wanting.unused_ns == 5
 
 
 def test_two_that_wait_for_their_notebooks_by_turns_leave_no_time_in_which_nobody_wants_it(bench: Bench) -> None:
+    """All of it that they do not use is unused."""
     bench.join("a", "a")
     bench.join("b", "b")
     idle = bench.now
@@ -38,6 +41,7 @@ def test_two_that_wait_for_their_notebooks_by_turns_leave_no_time_in_which_nobod
     used = {"a": 0.0, "b": 0.0}
     bench.say("b", queued=9)
     for thinking in "abab":
+        used[thinking] += 20
         bench.say(thinking, used[thinking])
         bench.pass_time(100)
         bench.say(thinking, used[thinking], queued=9)
@@ -47,7 +51,7 @@ def test_two_that_wait_for_their_notebooks_by_turns_leave_no_time_in_which_nobod
         member = bench.members[session]
         name = name_of(member.pid, member.start_time, member.report)
         booked = tally.booked(bench.directory, name)
-        assert booked.wanted_by_any_seconds == pytest.approx(passed, abs=0.01)
+        assert booked.unused_seconds == pytest.approx(passed - 4 * 0.02, abs=0.01)
         assert booked.wanted_seconds == pytest.approx(passed - 0.2, abs=0.02)
         assert booked.at_seconds > idle / 1e9
 
@@ -58,6 +62,6 @@ def test_who_has_left_wants_nothing_any_more(bench: Bench, tmp_path: Path) -> No
     bench.say("a", queued=9)
     del bench.members["a"]
     bench.publish()
-    before = bench.arbiter._wanting.by_any_ns
+    before = bench.arbiter._wanting.unused_ns
     bench.pass_time(500)
-    assert bench.arbiter._wanting.by_any_ns == before
+    assert bench.arbiter._wanting.unused_ns == before

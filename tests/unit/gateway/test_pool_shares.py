@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -43,7 +43,7 @@ class Played:
     is_ledger_up: bool = True
     unsteered: frozenset[Vessel] = frozenset()
     gives: dict[Vessel, float] = field(default_factory=dict)
-    wanted_by_any: Counter[Vessel] = field(default_factory=Counter)
+    unused: defaultdict[Vessel, float] = field(default_factory=lambda: defaultdict(float))
     told: dict[str, float] = field(default_factory=dict)
 
     def run(self, seconds: int) -> Counter[str]:
@@ -53,9 +53,9 @@ class Played:
             self.now += 1.0
             for device in sorted({one.device for one in self.notebooks}):
                 for one, part in self._divide([one for one in self.notebooks if one.device == device]):
-                    self.wanted_by_any[device] += part  # type: ignore[assignment]
-                    waited = part * one.waits
+                    waited, wanted = part * one.waits, part
                     part *= self.gives.get(device, 1.0)
+                    self.unused[device] += wanted - part
                     one.used += part
                     # Who thinks for t behind each second of work wants the device in all the rest.
                     think = (1 - one.busy) / one.busy
@@ -70,7 +70,7 @@ class Played:
             there = [one for one in self.notebooks if one.device == device]
             self.ledger.hear(
                 device, [Seat(one.name, one.user, one.group, one.weight) for one in there],
-                [(one.used, one.wanted, self.wanted_by_any[device], self.now) for one in there],
+                [(one.used, one.wanted, self.unused[device], self.now) for one in there],
                 device not in self.unsteered,
             )  # fmt: skip
         self.ledger.settle()
@@ -175,6 +175,21 @@ def test_what_is_left_of_a_device_while_each_waits_for_their_notebook_in_turn_is
     assert had["six"] == pytest.approx(had["two"], rel=0.005)
 
 
+def test_who_leaves_takes_nothing_of_a_device_along() -> None:
+    """What is unused of it is of all who were there: so is not what those use who are there now, for some seconds."""
+    courses = []
+    for unused in (0.03, 0.0):
+        pool = Played([*placed("y", 0, 1), *placed("n", 0), *placed("z", 1)], gives={("n", 0): 1 - unused})
+        pool.run(15)
+        pool.notebooks = [one for one in pool.notebooks if one.user != "n"]
+        course = []
+        for _ in range(6):
+            pool.run(1)
+            course.append(pool.told["y1"])
+        courses.append(course)
+    assert courses[0] == pytest.approx(courses[1], abs=0.05)
+
+
 @settings(deadline=None, max_examples=40)
 @given(pools(), pools())
 def test_who_comes_and_goes_is_followed_with_a_bounded_error(first: list[Notebook], then: list[Notebook]) -> None:
@@ -231,7 +246,7 @@ def test_groups_divide_the_pool_before_their_users_do() -> None:
     for second in range(1, 12):
         for number, names in enumerate((("a", "b", "x"), ("x",))):
             seats = [Seat(f"{name}{number}", name, group[name]) for name in names]
-            ledger.hear(("n", number), seats, [(second / len(names), second, second, second)] * len(names))
+            ledger.hear(("n", number), seats, [(second / len(names), second, 0.0, second)] * len(names))
         ledger.settle()
     # The second device is the solo group's alone, so the first is the lab's: half of it for each of its users.
     assert ledger.weights(("n", 0), "x", "solo").group < 0.02
@@ -280,15 +295,15 @@ def test_what_there_is_of_a_device_is_what_is_used_of_it_while_somebody_wants_it
     found = capacity(device, used, wanted, np.zeros(7))
     # The third is said to be wanted and hardly used, which is not believed; nobody has come to the last.
     assert found.tolist() == pytest.approx([0.8, 1.0, 0.5, 1.0, 1.0])
-    # Two by turns, each of whom wants it three quarters of the time: somebody always does.
+    # Two by turns, each of whom wants it three quarters of the time: somebody always does, and a fifth is unused.
     by_turns = np.array([0, 0]), np.array([0.4, 0.4]), np.array([0.75, 0.75])
-    assert capacity(*by_turns, np.array([1.0, 1.0])).tolist() == pytest.approx([0.8])
+    assert capacity(*by_turns, np.array([0.2, 0.2])).tolist() == pytest.approx([0.8])
     assert capacity(*by_turns, np.zeros(2)).tolist() == pytest.approx([1.0])  # as an arbiter says that is older
 
 
 def test_a_node_that_starts_anew_begins_its_clock_and_nobody_is_counted_twice() -> None:
     ledger = PoolShares()
     for at, used in ((1000.0, 500.0), (1001.0, 501.0), (1.0, 0.5), (2.0, 1.0)):
-        ledger.hear(("n", 0), [Seat("s/1", "a")], [(used, at, at, at)])
+        ledger.hear(("n", 0), [Seat("s/1", "a")], [(used, at, 0.0, at)])
         ledger.settle()
     assert 0.5 <= ledger.used("a") <= 1.0

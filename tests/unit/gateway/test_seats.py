@@ -93,7 +93,7 @@ def test_weights_of_all_sessions_are_those_that_each_is_told() -> None:
     seats = {("n", n): [Seat(f"{n}.{k}", user, "", weight) for k, (user, weight) in enumerate(at)] for n, at in CROWD}
     for now in range(6):
         for device, there in seats.items():
-            books = [(0.3 * now, 1.0 * now, 1.0 * now, 1.0 * now) for _ in there]
+            books = [(0.3 * now, 1.0 * now, 0.1 * now, 1.0 * now) for _ in there]
             ledger.hear(device, there, books, is_steered=device[1] != 2)
         ledger.settle()
     told = [ledger.weights(device, seat.user, seat.group).user for device, there in seats.items() for seat in there]
@@ -120,7 +120,7 @@ def test_a_ledger_that_keeps_benches_says_what_one_says_that_keeps_none(course: 
             books = []
             for seat in there:
                 used[seat.key] = used.get(seat.key, 0.0) + random.random()  # type: ignore[attr-defined]
-                books.append((used[seat.key], now + 1.0, now + 1.0, float(now)))
+                books.append((used[seat.key], now + 1.0, 0.1 * now, float(now)))
             keeping.hear(device, there, books)
             anew.hear(device, [], [])  # forgets its bench, and settles only afterwards
             anew.hear(device, there, books)

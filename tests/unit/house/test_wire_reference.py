@@ -31,7 +31,7 @@ from .tree import ROOT
 #: What the structs of each protocol version look like.
 SHAPES = {
     2: "2e0dc6c35f935dbd", 3: "3167a10624d356d2", 4: "9e04a6879481749a", 5: "4624d5edf25ae4f3", 6: "f38c9df5d8f75811",
-    7: "cdf9f42c56c33795",
+    7: "40709f5b52c37085",
 }  # fmt: skip
 #: Which verbs there are from each minor version on.
 VERBS = {1: "732b680ca26a9f67", 2: "e610b96d137c0e5e", 3: "e610b96d137c0e5e"}

@@ -43,6 +43,10 @@ def test_a_successor_goes_on_in_the_same_books(tmp_path: Path) -> None:
         tally.look(1_000_000_000, 2_000_000_000, 4_000_000_000)
         tally.close()
     assert booked(tmp_path, "one") == Booked(0.0, 2.0, 4.0, 4.0)
+    tally = Tally(tmp_path, "one")
+    tally.look(0, -5_000_000_000, 5_000_000_000)  # it was used: that was only not known
+    tally.close()
+    assert booked(tmp_path, "one").unused_seconds == 0.0
     assert booked(tmp_path, "nobody") == Booked(0.0, 0.0, 0.0, 0.0)
     os.truncate(tmp_path / "counted" / "one", 8)
     assert booked(tmp_path, "one") == Booked(0.0, 0.0, 0.0, 0.0)
