@@ -163,7 +163,7 @@ def serve(listeners: dict[int, socket.socket], target: str, one_way_seconds: flo
 
 
 def relay(near: socket.socket, target: tuple[str, int], one_way_seconds: float, rate: float) -> None:
-    """Connect ``near`` to ``target``, and end this process when either has ended."""
+    """Connect ``near`` to ``target``, and end this process when both directions have ended."""
     try:
         with suppress(ConnectionRefusedError), socket.create_connection(target) as far:  # nobody may be there now
             Connection(near, far, one_way_seconds, rate).run()

@@ -179,7 +179,8 @@ def test_who_leaves_takes_nothing_of_a_device_along() -> None:
     """What is unused of it is of all who were there: so is not what those use who are there now, for some seconds."""
     courses = []
     for unused in (0.03, 0.0):
-        pool = Played([*placed("y", 0, 1), *placed("n", 0), *placed("z", 1)], gives={("n", 0): 1 - unused})
+        by_turns = [*placed("y", 0, 1, waits=1.0), *placed("n", 0, waits=1.0)]
+        pool = Played([*by_turns, *placed("z", 1)], gives={("n", 0): 1 - unused})
         pool.run(15)
         pool.notebooks = [one for one in pool.notebooks if one.user != "n"]
         course = []
