@@ -1,8 +1,8 @@
 """Builds what is compiled into the wheel, and in place for editable installs, where there is a C compiler.
 
-Two things are: what is written in C (the core of recording and of trips, ops that recur in an executor, and waiting for
-what two processes share), and the modules on the path of an op (listed in pyproject.toml), which mypyc compiles from
-their own Python source. All works in Python as well.
+Two things are: what is written in C (the core of recording and of trips, ops that recur in an executor, launches that a
+thread of their own makes, and waiting for what two processes share), and the modules on the path of an op (listed in
+pyproject.toml), which mypyc compiles from their own Python source. All works in Python as well.
 
 `GPU_WORKBENCH_BUILD_CORE` says "auto" (the default: without a compiler the wheel is pure, and says so), "on" (no
 wheel without what is compiled) or "off" (a pure wheel, for any Python and machine).
@@ -26,6 +26,7 @@ _VARIABLE = "GPU_WORKBENCH_BUILD_CORE"
 #: What is written in C: each source with the module that is made of it.
 _CORES = {
     "kernelproxy/csrc/core.c": "kernelproxy/_core",
+    "gpu_backend/devices/csrc/launching.c": "gpu_backend/devices/_launching",
     "gpu_backend/executor/program/csrc/recurring.c": "gpu_backend/executor/program/_recurring",
     "gpu_backend/transport/csrc/copying.c": "gpu_backend/transport/_copying",
     "gpu_backend/transport/csrc/waiting.c": "gpu_backend/transport/_waiting",

@@ -15,6 +15,7 @@ import numpy as np
 
 from gpu_backend.devices.arrays import Array
 from gpu_backend.devices.blocks import Blocks
+from gpu_backend.devices.launching import Launcher
 from gpu_backend.devices.products import Products
 from gpu_backend.devices.python_source import PythonSource
 from gpu_backend.devices.reductions import Reductions
@@ -98,6 +99,8 @@ class Device(Protocol):
     reductions: Reductions | None
     #: Memory by its address; None on a device that has none of these.
     blocks: Blocks | None
+    #: What launches are left to while many follow each other; None on a device that has no such thing.
+    launcher: Launcher | None
     #: Where contents go that are downloaded. Set by the executor.
     landing: Landing
 

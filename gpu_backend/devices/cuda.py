@@ -18,6 +18,7 @@ from gpu_backend.devices.blocks import Blocks
 from gpu_backend.devices.cuda_bins import counted_in_bins
 from gpu_backend.devices.cuda_blocks import CudaBlocks
 from gpu_backend.devices.cuda_events import Events, TimedEvent
+from gpu_backend.devices.cuda_launches import LostLaunch, make_launcher
 from gpu_backend.devices.cuda_memory import BookedMemory
 from gpu_backend.devices.cuda_names import find, name_of_class
 from gpu_backend.devices.cuda_peers import Peers
@@ -30,6 +31,7 @@ from gpu_backend.devices.cuda_segments import CudaSegments
 from gpu_backend.devices.cuda_selections import chosen_by_masks
 from gpu_backend.devices.cuda_sparse_products import CudaSparseProducts
 from gpu_backend.devices.extents import reach, require_within
+from gpu_backend.devices.launching import Launcher
 from gpu_backend.devices.products import Products
 from gpu_backend.devices.python_source import PythonSource
 from gpu_backend.devices.reductions import Reductions
@@ -129,6 +131,7 @@ class CudaDevice:
     sparse_products: SparseProducts | None = None
     reductions: Reductions | None = None
     blocks: Blocks | None = None
+    launcher: Launcher | None = None
 
     def __init__(self, ordinal: int = 0, prepared: Path | None = None, count: int = 1) -> None:
         self.count = count
@@ -138,6 +141,9 @@ class CudaDevice:
             device.use()
         read_prepared(prepared)
         self._memory = BookedMemory(self._devices)
+        if count == 1:
+            self.launcher = make_launcher()
+            self._memory.before = self._await_launches
         self._memory.install()
         cuda_callbacks.install()
         self._pool = self._memory.pool
@@ -151,9 +157,9 @@ class CudaDevice:
         self._stage = _Stage()
         self.landing: Landing = no_landing
         if count == 1:
-            self.segments = CudaSegments(self._device, note_of(prepared, self._device))
-            self.replays = CudaReplays(self._device)
-            self.products = CudaProducts(self._device)
+            self.segments = CudaSegments(self._device, note_of(prepared, self._device), self.launcher)
+            self.replays = CudaReplays(self._device, self.launcher)
+            self.products = CudaProducts(self._device, self._await_launches)
             self.sparse_products = CudaSparseProducts()
             self.reductions = CudaReductions(self._device)
             self.blocks = CudaBlocks()
@@ -166,6 +172,10 @@ class CudaDevice:
             library=f"CuPy {cupy.__version__}",
             compute_capability=str(self._device.compute_capability),
         )
+
+    def _await_launches(self) -> None:
+        if self.launcher is not None:
+            self.launcher.wait()
 
     def _own_names(self) -> dict[str, Any]:
         return {
@@ -309,6 +319,7 @@ class CudaDevice:
 
     def synchronize(self) -> None:
         """Wait until all work given to the devices is done."""
+        self._await_launches()
         for device, events in zip(self._devices, self._events_of, strict=True):
             device.synchronize()
             events.note_done(events.turns)
@@ -320,6 +331,7 @@ class CudaDevice:
 
     def marker(self) -> TimedEvent:
         """Return an event behind all work given so far, on whatever stream."""
+        self._await_launches()
         return TimedEvent(self._events, self._stream)
 
     def held_bytes(self, number: int = 0) -> int:
@@ -337,6 +349,7 @@ class CudaDevice:
 
     def free_unused(self) -> None:
         """Give cached blocks of device and pinned memory back."""
+        self._await_launches()
         self._memory.free_all_blocks()
         cupy.get_default_pinned_memory_pool().free_all_blocks()
 
@@ -356,6 +369,8 @@ class CudaDevice:
         """Tell whether ``error`` leaves the device unusable for this process (a sticky CUDA error)."""
         if not isinstance(error, (runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError)):
             return False
+        if isinstance(error, LostLaunch):
+            return True
         text = str(error)
         name = text.partition(":")[0].strip()
         return name in _STICKY or name.replace("CUDA_ERROR_", "cudaError").replace("_", "").lower() in _STICKY_LOWER

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import cupy
@@ -27,6 +27,8 @@ class BookedMemory:
         self._held: Counter[int] = Counter()
         self._sizes: dict[int, int] = {}
         self._lock = threading.Lock()
+        #: Called before the driver is asked for memory or given any: what was launched may still use it.
+        self.before: Callable[[], None] = lambda: None
         self._allocator = memory.PythonFunctionAllocator(self._get, self._give_back)
         self.pool = memory.MemoryPool(self._allocator.malloc)
 
@@ -88,6 +90,7 @@ class BookedMemory:
                 raise runtime.CUDARuntimeError(_OUT_OF_MEMORY)
             self._held[device_id] += size
         try:
+            self.before()
             pointer = int(runtime.malloc(size))
         except BaseException:  # also an interrupt: the count must not stay too high
             with self._lock:
@@ -99,4 +102,5 @@ class BookedMemory:
     def _give_back(self, pointer: int, device_id: int) -> None:
         with self._lock:
             self._held[device_id] -= self._sizes.pop(pointer, 0)
+        self.before()
         runtime.free(pointer)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import cupy
 import numpy as np
 from cupy._core import _routines_linalg
@@ -29,7 +31,8 @@ _TENSOR_CORES = 80
 class CudaProducts:
     """Calls cuBLAS on one GPU; see the seam."""
 
-    def __init__(self, device: cupy.cuda.Device) -> None:
+    def __init__(self, device: cupy.cuda.Device, await_launches: Callable[[], None] = lambda: None) -> None:
+        self._await_launches = await_launches
         self._algorithm = (
             cublas.CUBLAS_GEMM_DEFAULT_TENSOR_OP
             if int(device.compute_capability) >= _TENSOR_CORES
@@ -62,8 +65,10 @@ class CudaProducts:
         one, zero = self._one_and_zero(code)
         transposed = int(call.is_second_transposed), int(call.is_first_transposed)
         m, n, k, first_leading, second_leading = call.m, call.n, call.k, call.first_leading, call.second_leading
+        wait = self._await_launches
 
         def run(first: int, second: int, into: int, scratch: int) -> None:
+            wait()
             multiply(
                 handle_of(), *transposed, m, n, k, one, second, kind, second_leading, first, kind, first_leading,
                 zero, into, kind, m, computed, algorithm,
@@ -75,9 +80,10 @@ class CudaProducts:
         """Return a product of stacks whose matrices follow each other."""
         kind, multiply, handle_of = _TYPES[code][0], cublas.gemmStridedBatchedEx, devices.get_cublas_handle
         one, zero = self._one_and_zero(code)
-        m, n, k = call.m, call.n, call.k
+        m, n, k, wait = call.m, call.n, call.k, self._await_launches
 
         def run(first: int, second: int, into: int, scratch: int) -> None:
+            wait()
             multiply(
                 handle_of(), 0, 0, m, n, k, one, second, kind, m, m * k, first, kind, k, k * n,
                 zero, into, kind, m, m * n, call.batch, kind, cublas.CUBLAS_GEMM_DEFAULT,
@@ -90,9 +96,10 @@ class CudaProducts:
         assert call.begins is not None
         multiply, handle_of = _SCATTERED[code], devices.get_cublas_handle
         one, zero = self._one_and_zero(code)
-        m, n, k, batch, begins = call.m, call.n, call.k, call.batch, call.begins
+        m, n, k, batch, begins, wait = call.m, call.n, call.k, call.batch, call.begins, self._await_launches
 
         def run(first: int, second: int, into: int, scratch: int) -> None:
+            wait()
             tables = matrix_pointers().write(scratch, batch, begins, (second, first, into))
             multiply(handle_of(), 0, 0, m, n, k, one, tables[0], m, tables[1], k, zero, tables[2], m, batch)
 

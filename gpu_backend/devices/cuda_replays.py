@@ -15,12 +15,11 @@ import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from struct import Struct
 from typing import Any, NamedTuple
 
 import cupy
 import numpy as np
-from cupy.cuda import driver, memory, runtime
+from cupy.cuda import memory, runtime
 
 from gpu_backend.devices import cuda_graphs
 from gpu_backend.devices.captured_parameters import (
@@ -34,9 +33,11 @@ from gpu_backend.devices.captured_parameters import (
     Parameters,
 )  # fmt: skip
 from gpu_backend.devices.cuda_copies import copies
-from gpu_backend.devices.cuda_graphs import Copy, Fill, GraphReader, Launch, Step
+from gpu_backend.devices.cuda_graphs import GraphReader, Launch, Step
+from gpu_backend.devices.cuda_replay_launches import launching
 from gpu_backend.devices.cuda_transforms import Plans, is_transform, plans_used
 from gpu_backend.devices.cuda_ufuncs import CudaUfuncs
+from gpu_backend.devices.launching import Launcher
 from gpu_backend.devices.replays import Lying, Made, Number, Replay, Unrepeatable
 from gpu_backend.devices.segments import Kind
 from gpu_backend.opstream.layout import DType, contiguous, strided
@@ -54,15 +55,14 @@ _MOST_REPEATS = 2
 _ALIGNED = 256
 #: What CuPy's pool aligns blocks to.
 _BLOCK = 512
-_ADDRESS = Struct("<Q")
 _BYTES: DType = np.dtype(np.uint8)
 
 
 class CudaReplays:
     """Captures ops on one GPU; see the seam."""
 
-    def __init__(self, device: cupy.cuda.Device) -> None:
-        self._device = device
+    def __init__(self, device: cupy.cuda.Device, launcher: Launcher | None = None) -> None:
+        self._device, self._launcher = device, launcher
         self._stream: cupy.cuda.Stream | None = None
         self._ufuncs = CudaUfuncs()
         #: The plans of transforms that were captured.
@@ -85,10 +85,11 @@ class CudaReplays:
 
             traces = traced()
             if not plans:
-                return _agreed(traces, has_indexers=not (args and isinstance(args[0], cupy.RawKernel)))
+                is_raw = bool(args) and isinstance(args[0], cupy.RawKernel)
+                return _agreed(traces, self._launcher, has_indexers=not is_raw)
             if not may_have_plans:
                 raise Unrepeatable("memory of others")
-            return self._held(_agreed_at_last(traces, traced), plans)
+            return self._held(_agreed_at_last(traces, traced, self._launcher), plans)
 
     def _held(self, replay: Replay, plans: Plans) -> Replay:
         """Return a transform as one that ends with the ``plans`` that it goes by, and has them last meanwhile."""
@@ -233,20 +234,21 @@ class _Trace(NamedTuple):
     made: tuple[Made, ...]
 
 
-def _agreed_at_last(traces: Sequence[_Trace], traced: Callable[[], list[_Trace]]) -> Replay:
+def _agreed_at_last(traces: Sequence[_Trace], traced: Callable[[], list[_Trace]], launcher: Launcher | None) -> Replay:
     """Return what the traces of a transform have in common, and by ``traced`` once more if something else differs."""
     again: list[_Trace] = []
     for _ in range(_MOST_REPEATS):
         try:
-            return _agreed(traces, again, leads_to_plans=True)
+            return _agreed(traces, launcher, again, leads_to_plans=True)
         except Differs:
             again += traced()
-    return _agreed(traces, again, leads_to_plans=True)
+    return _agreed(traces, launcher, again, leads_to_plans=True)
 
 
 def _agreed(
-    traces: Sequence[_Trace], again: Sequence[_Trace] = (), leads_to_plans: bool = False, has_indexers: bool = True
-) -> Replay:
+    traces: Sequence[_Trace], launcher: Launcher | None, again: Sequence[_Trace] = (), leads_to_plans: bool = False,
+    has_indexers: bool = True,
+) -> Replay:  # fmt: skip
     """Return what the traces have in common; ``again`` are all of them once more, or nothing.
 
     ``has_indexers`` says whether CuPy may have given kernels its ``CIndexer``.
@@ -276,7 +278,7 @@ def _agreed(
         one._replace(source=one.source - BLOCKS if one.source >= BLOCKS else one.source + len(sizes))
         for one in parameters.patches
     )
-    launch = _launcher(first.launches, parameters.content, places)
+    launch = launching(first.launches, parameters.content, places, launcher)
     blocks = tuple((size, made.get(block, contiguous((size,), _BYTES))) for block, size in enumerate(sizes))
     copied = () if parameters.slots else copies(first.launches, places, patches, first.space.units(len(sizes)))
     return Replay(launch, parameters.content, patches, tuple(parameters.slots), first.made, blocks, copies=copied)
@@ -285,41 +287,3 @@ def _agreed(
 def _is_librarys(step: Step) -> bool:
     """Tell whether a kernel is a library's: most have names of C++, and all that CuPy compiles have names of C."""
     return isinstance(step, Launch) and cuda_graphs.name_of(step.function).startswith("_Z")
-
-
-def _launcher(steps: Sequence[Step], content: bytearray, places: Sequence[Sequence[int]]) -> Callable[[], None]:
-    """Return what gives the driver the launches, with the parameters that stand in ``content`` by then."""
-    start = np.frombuffer(content, np.uint8).ctypes.data if content else 0
-    calls = [_call(step, content, start, one) for step, one in zip(steps, places, strict=True)]
-    if len(calls) == 1:
-        return calls[0]
-
-    def launch() -> None:
-        for call in calls:
-            call()
-
-    return launch
-
-
-def _call(step: Step, content: bytearray, start: int, places: Sequence[int]) -> Callable[[], None]:
-    if type(step) is Fill:
-        (at,), fill = places, runtime.memsetAsync
-        return lambda: fill(_ADDRESS.unpack_from(content, at)[0], step.value, step.size_bytes, 0)
-    if type(step) is Copy:
-        to, of = places
-        return lambda: _copy(
-            _ADDRESS.unpack_from(content, to)[0], _ADDRESS.unpack_from(content, of)[0], step.size_bytes
-        )
-    assert type(step) is Launch
-    table = np.array([start + place for place in places], np.uint64)
-    arguments = (step.function, *step.grid, *step.block, step.shared_bytes, 0, table.ctypes.data, 0)
-    launch_kernel = driver.launchKernel
-
-    def launch(_held: object = (table, content)) -> None:
-        launch_kernel(*arguments)
-
-    return launch
-
-
-def _copy(to: int, of: int, size_bytes: int) -> None:
-    runtime.memcpyAsync(to, of, size_bytes, runtime.memcpyDeviceToDevice, 0)

@@ -19,6 +19,7 @@ from cupy.cuda import driver
 from gpu_backend.devices import segment_source
 from gpu_backend.devices.cuda_segment_compiler import Program, SegmentCompiler
 from gpu_backend.devices.cuda_ufuncs import CudaUfuncs
+from gpu_backend.devices.launching import Launcher
 from gpu_backend.devices.segment_source import MOST_OPS, SHORT_OPS, THREADS, Body
 from gpu_backend.devices.segments import HEADER_BYTES, INSTRUCTION_BYTES, Kind, Routine
 from gpu_backend.devices.usual_ops import Usual, usual_ops
@@ -56,7 +57,10 @@ class CudaSegments:
     most_ops = MOST_OPS
     most_elements = 1 << 20
 
-    def __init__(self, device: cupy.cuda.Device, usual_note: Path | None = None) -> None:
+    def __init__(
+        self, device: cupy.cuda.Device, usual_note: Path | None = None, launcher: Launcher | None = None
+    ) -> None:
+        self._launcher = launcher
         self._most_blocks = int(device.attributes["MultiProcessorCount"])
         self._bodies: list[Body] = []
         self._codes: dict[Body, int] = {}
@@ -204,12 +208,17 @@ class CudaSegments:
         if most_elements > _ONE_BLOCK:
             blocks = min(self._most_blocks, -(-most_elements // (THREADS * _PER_THREAD)))
         _HEADER.pack_into(table, 0, ops, program.arrived)
-        kernel = program.long if ops > SHORT_OPS else program.short
-        if blocks > 1 and ops > 1:  # they wait for each other
+        kernel, most = (program.long, MOST_OPS) if ops > SHORT_OPS else (program.short, SHORT_OPS)
+        waits = blocks > 1 and ops > 1  # they wait for each other
+        if self._launcher is not None:
+            used, size = HEADER_BYTES + ops * INSTRUCTION_BYTES, HEADER_BYTES + most * INSTRUCTION_BYTES
+            self._launcher.table(kernel, blocks, THREADS, table, used, size, waits)
+        elif waits:
             driver.launchCooperativeKernel(kernel, blocks, 1, 1, THREADS, 1, 1, 0, 0, self._parameters_at)
-            program.arrived = (program.arrived + blocks * (ops - 1)) & 0xFFFFFFFF
         else:
             driver.launchKernel(kernel, blocks, 1, 1, THREADS, 1, 1, 0, 0, self._parameters_at, 0)
+        if waits:
+            program.arrived = (program.arrived + blocks * (ops - 1)) & 0xFFFFFFFF
         if (now := perf_counter()) > self._look_at:
             self._look_at = now + _LOOK_SECONDS
             self._note_used(ops)

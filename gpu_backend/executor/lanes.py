@@ -12,6 +12,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 from gpu_backend.devices.base import Device
+from gpu_backend.devices.launching import Launcher
 from gpu_backend.executor.config import ExecutorConfig
 from gpu_backend.executor.control_door import Gates
 from gpu_backend.executor.conversation import Conversation, QueuedBatch
@@ -19,6 +20,7 @@ from gpu_backend.executor.gate import Gate
 from gpu_backend.executor.pace import Pace
 from gpu_backend.gate.bell import Line
 from gpu_backend.opstream.devices import device_of
+from gpu_backend.transport.processors import has_spare
 from gpu_backend.wire.op_classes import OP_CLASSES
 
 __all__ = ["Lane", "Lanes", "make_lanes"]
@@ -35,9 +37,22 @@ class Lane(NamedTuple):
 
 def make_lanes(config: ExecutorConfig, device: Device) -> list[Lane]:
     """Return a lane for each device that ``device`` computes on. Each tells its arbiter by a report page of its own."""
-    paces = [Pace(device.marker, perf_counter) for _ in range(device.count)]
+    paces = [Pace(device.marker, perf_counter, _leaving(device.launcher)) for _ in range(device.count)]
     pages = zip(config.descriptors.reports, paces, strict=True)
     return [Lane(Gate(page, config.has_arbiter, pace), pace) for page, pace in pages]
+
+
+def _leaving(launcher: Launcher | None) -> Callable[[bool], None]:
+    """Return what says whether launches may be left to a thread: where nobody else wants the device or a processor.
+
+    What is left to it could not be stopped, and would wait for a processor.
+    """
+
+    def find(is_alone: bool) -> None:
+        if launcher is not None:
+            launcher.may_leave = is_alone and has_spare()
+
+    return find
 
 
 class Lanes:

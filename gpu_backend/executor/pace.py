@@ -61,10 +61,14 @@ class Pace:
         Puts a marker into the device's queue.
     clock
         The host's, in seconds.
+    find
+        Told before a group begins whether the device is this session's alone.
     """
 
-    def __init__(self, marker: Callable[[], Marker], clock: Callable[[], float]) -> None:
-        self._marker = marker
+    def __init__(
+        self, marker: Callable[[], Marker], clock: Callable[[], float], find: Callable[[bool], None] = lambda one: None
+    ) -> None:
+        self._marker, self._find = marker, find
         self._clock = clock
         self._groups: deque[_Group] = deque()
         self._start: Marker | None = None  # of the group that is being launched
@@ -118,6 +122,7 @@ class Pace:
         if self._is_begun:
             return
         self.collect()
+        self._find(not self._is_contended)
         self._begun_at, self._is_begun = self._clock(), True
         if self._groups:
             self._start = self._groups[-1].end

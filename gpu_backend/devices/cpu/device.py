@@ -22,6 +22,7 @@ from gpu_backend.devices.cpu.naming import name_of_class
 from gpu_backend.devices.cpu.processor import processor_name
 from gpu_backend.devices.cpu.several import DEVICES
 from gpu_backend.devices.extents import require_within
+from gpu_backend.devices.launching import Launcher
 from gpu_backend.devices.products import Products
 from gpu_backend.devices.python_source import PythonSource
 from gpu_backend.devices.reductions import Reductions
@@ -65,6 +66,7 @@ class CpuDevice:
     sparse_products: SparseProducts | None = None
     reductions: Reductions | None = None
     blocks: Blocks | None = None
+    launcher: Launcher | None = None
 
     def __init__(self, count: int = 1) -> None:
         _, total = machine_bytes()

@@ -44,8 +44,6 @@ _MOST_COURSES = 1 << 15
 _WANTED = 8
 #: So often it has to come before it is captured while nobody waits; and how many ways wait for that at most.
 _NOTED, _MOST_LESSONS = 2, 256
-#: So many ways of one name that cannot be captured, and none that can, speak for all others of that name.
-_HOPELESS = 4
 #: What puts a number or an array into a window, if the index is the one for all of it: as `STORE` does.
 _SET = "cupy.ndarray.__setitem__"
 
@@ -63,19 +61,16 @@ class Direct:
         self._spare = SpareMemory(heap.places, accounts)
         self.segment, self.replayer, self.products, self.reductions = segment, replayer, products, reductions
         self._calls = KernelCalls(heap, operands)
-        self._lays_out_as_cupy = device.lays_out_as_cupy
+        self._lays_out_as_cupy, self._launcher = device.lays_out_as_cupy, device.launcher
         self._takes = Takes(plan, any(one is not None for one in (replayer, products, reductions)))
         self._courses: dict[tuple[Any, ...], Course] = {}
-        #: By name: how many ways in which it comes were not captured, as long as none was.
-        self._hopeless: dict[str, int] = {}
         self._lessons: deque[Lesson] = deque(maxlen=_MOST_LESSONS)
         self.tally = Tally()
         #: Carries out what comes again; None where that is not compiled.
         self.recurring: Recurring | None = None
         if segment is not None:
-            self.recurring = make_recurring(
-                heap, operands, segment.table, self._takes, segment.runs, segment.launch, self._calls.by_bits
-            )
+            by_bits = self._calls.by_bits
+            self.recurring = make_recurring(heap, operands, self._takes, segment, by_bits, device.launcher)
 
     def take(self, op: Op) -> bool:
         """Carry out ``op``, which wants no answer and is for the default stream, if that can be; return whether it was.
@@ -187,6 +182,7 @@ class Direct:
 
     def learn(self) -> None:
         """Capture one of the ops that may come again: called while nobody waits, for it takes half a millisecond."""
+        self.await_launches()
         op, course, places = self._lessons.popleft()
         if course.seen >= 0:
             try:
@@ -199,9 +195,15 @@ class Direct:
         if self.segment is not None and self.segment.table.ops:
             self.segment.launch()
 
+    def await_launches(self) -> None:
+        """Have all that was launched be with the driver, and what is launched next be so at once."""
+        if self._launcher is not None:
+            self._launcher.settle()
+
     def settle(self, op: Op) -> None:
         """Launch, and make the arrays that ``op`` is given, which goes CuPy's way."""
         self.tally.note(op.name)
+        self.await_launches()
         self.launch()
         if self._places.unmade:
             self._operands.make(handles_in((*op.args, *(op.kwargs or {}).values())))
@@ -324,18 +326,9 @@ class Direct:
             elif has_numbers:
                 self._calls.note_by_bits(op)
         elif not takes:
-            self._judge(op.name, course.replay is not None)
+            may_be_product = self.products is not None and self.products.has(op.name)
+            self._takes.judge(op.name, course.replay is not None, op.name == _SET or may_be_product)
         return course.replay
-
-    def _judge(self, name: str, is_captured: bool) -> None:
-        """Look for no more ways of a name, which takes a third of an op's time, if none of them can be captured."""
-        failed = self._hopeless.get(name, 0)
-        if is_captured or failed < 0:
-            self._hopeless[name] = -1
-        elif failed + 1 < _HOPELESS or name == _SET or (self.products is not None and self.products.has(name)):
-            self._hopeless[name] = failed + 1
-        else:
-            self._takes[name] = None
 
     def _add_other(self, arg: Any, places: list[Any], way: list[Any]) -> bool:
         """Add an argument that is no array and may be no number; return whether it can stand in a way."""

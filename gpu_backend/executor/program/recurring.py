@@ -8,20 +8,20 @@ back to Python: what is new, what finds no memory, a table that is full. Where n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from gpu_backend import sources
 from gpu_backend.devices.extents import reach
+from gpu_backend.devices.launching import Launcher
 from gpu_backend.devices.replays import Replay
-from gpu_backend.devices.segments import Segments
 from gpu_backend.executor.heap import MOST_SPARE_BYTES, Heap, Place, Places
 from gpu_backend.executor.program.course import Course
 from gpu_backend.executor.program.instruction_table import Table
 from gpu_backend.executor.program.kernel_calls import CALL
 from gpu_backend.executor.program.operands import BLOCK_BYTES, Number, Operands, bytes_of
 from gpu_backend.executor.program.products import Multiplication
-from gpu_backend.executor.program.segment import STORES
+from gpu_backend.executor.program.segment import STORES, Segment
 from gpu_backend.executor.program.steps import Step
 from gpu_backend.executor.program.takes import Takes
 from gpu_backend.executor.verbs import STORE
@@ -72,25 +72,27 @@ class Recurring(Protocol):
 
 
 def make_recurring(
-    heap: Heap, operands: Operands, table: Table, takes: Takes, runs: Segments, launch: Callable[[], None],
-    by_bits: set[int],
-) -> Recurring | None:  # fmt: skip
+    heap: Heap, operands: Operands, takes: Takes, segment: Segment, by_bits: set[int], launcher: Launcher | None
+) -> Recurring | None:
     """Return what carries out ops that recur; None where it is not compiled.
 
     Parameters
     ----------
-    launch
-        Has the device carry out what is gathered, by ``runs``.
+    segment
+        Has the device carry out what is gathered.
     by_bits
         See `KernelCalls`.
+    launcher
+        What launches may be left to while ops are carried out, and are with the driver when it stops before the end.
     """
     core: Any = sources.in_c("gpu_backend.executor.program._recurring")
     if core is None:
         return None
     made: Recurring = core.Recurring(
         classes=_CLASSES, takes=takes, places=heap.places, objects=heap.objects, alone=heap.ownership.alone,
-        views=heap.views, drop=heap.drop, allocate=operands.new, table=table, ready=runs.ready, launch=launch,
-        nothing=Want.NOTHING, by_bits=by_bits, most_ops=runs.most_ops, most_spare=MOST_SPARE_BYTES,
+        views=heap.views, drop=heap.drop, allocate=operands.new, table=segment.table, ready=segment.runs.ready,
+        launch=segment.launch, nothing=Want.NOTHING, by_bits=by_bits, launcher=launcher,
+        most_ops=segment.runs.most_ops, most_spare=MOST_SPARE_BYTES,
     )  # fmt: skip
     return made
 

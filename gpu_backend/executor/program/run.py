@@ -380,6 +380,8 @@ class OpStream:
         return [(one, objects[one]) for one in handles if self._device.is_array(objects.get(one))]
 
     def _switch_stream(self, handle: int) -> None:
+        if self._direct is not None:
+            self._direct.await_launches()
         if handle and self._device.blocks is not None:
             self._device.blocks.await_writes()
         if self._stream_context is not None:

@@ -14,6 +14,8 @@ _OTHERS = {"cupy.where": 3, STORE: 1, STORE_WHERE: 2}
 RECAST = frozenset(("cupy.outer", "cupy.ndarray.astype", "cupy.ndarray.copy", "cupy.copy", "cupy.ndarray.__pow__"))
 #: What is never captured: what makes random numbers, from a state that goes on, and verbs.
 _NEVER_CAPTURED = ("cupy.random.", ".")
+#: So many ways of one name that cannot be captured, and none that can, speak for all others of that name.
+_HOPELESS = 4
 #: Transforms, which go by plans that CuPy keeps.
 _TRANSFORMS = "cupy.fft."
 
@@ -33,6 +35,8 @@ class Takes(dict[str, int | None]):
         self._plan, self._goes_past = plan, goes_past
         #: What names begin with that are never captured.
         self._never_captured: tuple[str, ...] = _NEVER_CAPTURED
+        #: By name: how many ways in which it comes were not captured, as long as none was.
+        self._hopeless: dict[str, int] = {}
 
     def __missing__(self, name: str) -> int | None:
         if name not in self._plan.operands:
@@ -44,6 +48,19 @@ class Takes(dict[str, int | None]):
             takes = 0 if forgets and (self._goes_past or name in RECAST) else None
         self[name] = takes
         return takes
+
+    def judge(self, name: str, is_captured: bool, goes_otherwise: bool) -> None:
+        """Look for no more ways of a name, which takes a third of an op's time, if none of them can be captured.
+
+        ``goes_otherwise`` says that some may go past CuPy without that.
+        """
+        failed = self._hopeless.get(name, 0)
+        if is_captured or failed < 0:
+            self._hopeless[name] = -1
+        elif failed + 1 < _HOPELESS or goes_otherwise:
+            self._hopeless[name] = failed + 1
+        else:
+            self[name] = None
 
     def leave_transforms(self) -> bool:
         """Have transforms go CuPy's way from now on; tell whether they did not."""

@@ -23,7 +23,7 @@ enum { LOOK = 4 };
 typedef struct {
     PyObject_HEAD
     PyObject *takes, *places, *known, *spare, *kept, *objects, *alone, *views, *drop, *allocate, *table, *ready, *launch, *nothing,
-        *by_bits;
+        *by_bits, *launcher;
     /* An exception of the op where `run` stopped. */
     PyObject *error;
     Py_ssize_t most_ops, done, launched, called;
@@ -361,6 +361,19 @@ static int drop_all(Recurring *self, PyObject *handles)
     return 0;
 }
 
+/* Keep the exception that was raised as that of the op where `run` stopped. */
+static void keep_error(Recurring *self)
+{
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    if (trace != NULL)
+        PyException_SetTraceback(value, trace);
+    Py_XDECREF(type);
+    Py_XDECREF(trace);
+    Py_XSETREF(self->error, value);
+}
+
 static PyObject *run_ops(Recurring *self, PyObject *const *args, Py_ssize_t count)
 {
     if (count != 4 || !PyTuple_CheckExact(args[0]) || self->ways == NULL)
@@ -379,14 +392,7 @@ static PyObject *run_ops(Recurring *self, PyObject *const *args, Py_ssize_t coun
         if (done < 0) {
             if (!PyErr_Occurred())
                 return PyErr_Format(PyExc_TypeError, "%R is no op", op);
-            PyObject *type, *value, *trace;
-            PyErr_Fetch(&type, &value, &trace);
-            PyErr_NormalizeException(&type, &value, &trace);
-            if (trace != NULL)
-                PyException_SetTraceback(value, trace);
-            Py_XDECREF(type);
-            Py_XDECREF(trace);
-            Py_XSETREF(self->error, value);
+            keep_error(self);
         }
         if (done != 1)
             break;
@@ -402,12 +408,32 @@ static PyObject *run_ops(Recurring *self, PyObject *const *args, Py_ssize_t coun
     return PyLong_FromSsize_t(place);
 }
 
+/* Say something to what launches, if there is anything: 0, or -1 with an error. */
+static int say(Recurring *self, const char *what)
+{
+    PyObject *said = self->launcher == Py_None ? Py_NewRef(Py_None) : PyObject_CallMethod(self->launcher, what, NULL);
+    Py_XDECREF(said);
+    return said == NULL ? -1 : 0;
+}
+
+/* Carry out what can be. What is behind it is Python's, and may be anything: so all launches are with the driver. */
+static PyObject *run_and_settle(Recurring *self, PyObject *const *args, Py_ssize_t count)
+{
+    if (say(self, "begin") < 0)
+        return NULL;
+    PyObject *place = run_ops(self, args, count);
+    int stopped = place == NULL || self->error != NULL || PyLong_AsSsize_t(place) < PyLong_AsSsize_t(args[2]);
+    if (stopped && place != NULL && say(self, "settle") < 0)
+        keep_error(self);
+    return place;
+}
+
 static PyObject *run(Recurring *self, PyObject *const *args, Py_ssize_t count)
 {
     if (self->is_running)
         return PyErr_Format(PyExc_RuntimeError, "ops are being carried out");
     self->is_running = 1;
-    PyObject *place = run_ops(self, args, count);
+    PyObject *place = run_and_settle(self, args, count);
     self->is_running = 0;
     if (self->must_forget) {
         self->must_forget = 0;

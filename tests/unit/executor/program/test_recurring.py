@@ -296,14 +296,14 @@ def test_it_asks_for_what_it_knows() -> None:
         _recurring.Recurring(classes={})
     with pytest.raises(TypeError):  # what was taken before the wrong one is nobody's to let go of
         _recurring.Recurring(
-            {}, {}, on.stream.heap.places, {}, {}, {}, print, print, None, {}, print, None, set(), "most", 0
+            {}, {}, on.stream.heap.places, {}, {}, {}, print, print, None, {}, print, None, set(), None, "most", 0
         )
 
 
 def test_it_can_be_left_out() -> None:
     code = (
         "from gpu_backend.executor.program.recurring import make_recurring as make;"
-        "print(make(None, None, None, None, None, print, set()))"
+        "print(make(None, None, None, None, set(), None))"
     )
     run = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, VARIABLE: "off"}, capture_output=True, text=True, check=True

@@ -1,0 +1,92 @@
+"""Launches, which a thread makes while many follow each other.
+
+A driver takes about as long for a launch as an executor needs to find the next one. So while ops follow each other
+whose ways are known, they are only written down, and ``csrc/launching.c`` gives them to the driver beside the op loop,
+in the order in which they came. Whoever has anything else to do with the device waits until all are with the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+from gpu_backend import sources
+
+__all__ = ["Kernel", "Launcher", "make"]
+
+
+class Kernel(NamedTuple):
+    """A kernel that is launched with parameters from a common memory.
+
+    Its own lie from the byte ``first`` up to ``end``, each at one of ``places``, counted from the memory's beginning.
+    """
+
+    function: int
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int
+    first: int
+    end: int
+    places: tuple[int, ...]
+
+
+class Launcher(Protocol):
+    """Launches on the default stream. Called from the op loop only."""
+
+    #: Whether launches may be left to the thread at all.
+    may_leave: bool
+
+    @property
+    def left(self) -> int:
+        """How many launches were left to the thread so far."""
+
+    def begin(self) -> None:
+        """Leave launches to the thread from now on, if that may be: until `settle`, nothing else goes to the device.
+
+        But for what waits first: memory from the driver, a marker, a library.
+        """
+
+    def kernels(self, steps: tuple[Kernel, ...], content: bytearray) -> Callable[[], None]:
+        """Return what launches ``steps``, one after the other, with the parameters that ``content`` has by then.
+
+        Raises ValueError if one has too many parameters, or one that does not lie there.
+        """
+
+    def table(
+        self, kernel: int, blocks: int, threads: int, table: bytearray, used: int, size: int, is_cooperative: bool, /
+    ) -> None:
+        """Launch a kernel whose one parameter is ``table``, of ``size`` bytes, of which it reads the first ``used``."""
+
+    def wait(self) -> None:
+        """Wait until all launches are with the driver. What it said of them `settle` tells."""
+
+    def settle(self) -> None:
+        """Have launches be made at once from now on, and wait as `wait`.
+
+        Raises what was given as ``failure`` if the driver refused a launch that the thread made.
+        """
+
+
+def make(
+    launch_kernel: int, launch_cooperative: int, enter: int, context: int,
+    failure: Callable[[int, bool], Exception],
+) -> Launcher | None:  # fmt: skip
+    """Return a launcher; None where it is not compiled.
+
+    Parameters
+    ----------
+    launch_kernel, launch_cooperative, enter
+        Where the driver's ``cuLaunchKernel``, ``cuLaunchCooperativeKernel`` and ``cuCtxSetCurrent`` are.
+    context
+        What the thread enters.
+    failure
+        Makes an exception of the driver's status, and whether other ops have come since that launch.
+    """
+    core: Any = sources.in_c("gpu_backend.devices._launching")
+    if core is None:
+        return None
+    made: Launcher = core.Launcher(
+        launch_kernel=launch_kernel, launch_cooperative=launch_cooperative, enter=enter, context=context,
+        failure=failure,
+    )  # fmt: skip
+    return made

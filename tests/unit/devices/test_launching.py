@@ -1,0 +1,230 @@
+"""Launches that a thread makes: each once, in order, with the parameters that it was given, and before what waits."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpu_backend import sources
+from gpu_backend.devices.launching import Kernel, Launcher, make
+
+pytestmark = pytest.mark.skipif(
+    sources.in_c("gpu_backend.devices._launching") is None, reason="launches are not compiled here"
+)
+
+_U, _P = ctypes.c_uint, ctypes.c_void_p
+_LaunchKernel = ctypes.CFUNCTYPE(ctypes.c_int, _P, _U, _U, _U, _U, _U, _U, _U, _P, ctypes.POINTER(_P), _P)
+_LaunchCooperative = ctypes.CFUNCTYPE(ctypes.c_int, _P, _U, _U, _U, _U, _U, _U, _U, _P, ctypes.POINTER(_P))
+_Enter = ctypes.CFUNCTYPE(ctypes.c_int, _P)
+_CONTEXT = 77
+
+
+class Refused(Exception):
+    """What the driver refused."""
+
+
+class Driver:
+    """Stands for the driver: notes what it is given, and by which thread."""
+
+    def __init__(self) -> None:
+        #: The function, how it was launched, and the number that its one parameter was.
+        self.launched: list[tuple[int, tuple[int, ...], int]] = []
+        self.threads: set[int] = set()
+        self.entered: list[int] = []
+        #: Refuses launches of this function.
+        self.refuses = 0
+        self.may_go_on = threading.Event()
+        self.may_go_on.set()
+        self._functions = (_LaunchKernel(self._launch), _LaunchCooperative(self._launch_together), _Enter(self._enter))
+        at = [ctypes.cast(one, _P).value for one in self._functions]
+        made = make(*at, _CONTEXT, lambda status, is_late: Refused(status, is_late))  # type: ignore[arg-type]
+        assert made is not None
+        self.launcher: Launcher = made
+
+    def _enter(self, context: int) -> int:
+        self.entered.append(context)
+        return 0
+
+    def _launch(self, function: int, *rest: Any) -> int:
+        *how, _, parameters, _ = rest
+        return self._note(function, tuple(how), parameters)
+
+    def _launch_together(self, function: int, *rest: Any) -> int:
+        *how, _, parameters = rest
+        return self._note(function, (*how, -1), parameters)
+
+    def _note(self, function: int, how: tuple[int, ...], parameters: Any) -> int:
+        self.may_go_on.wait()
+        self.threads.add(threading.get_ident())
+        number = ctypes.cast(parameters[0], ctypes.POINTER(ctypes.c_uint64))[0]
+        self.launched.append((function, how, number))
+        return 700 if function == self.refuses else 0
+
+    def kernel(self, content: bytearray, function: int = 1, place: int = 8) -> Any:
+        """Return what launches a kernel of one parameter, which stands at ``place``."""
+        one = Kernel(function, (2, 3, 4), (32, 1, 1), 128, place, place + 8, (place,))
+        return self.launcher.kernels((one,), content)
+
+    def keep_awake(self) -> None:
+        """Leave launches until the thread takes them."""
+        content = bytearray(16)
+        some = self.kernel(content, function=99)
+        before = self.launcher.left
+        self.launcher.begin()
+        while self.launcher.left == before:
+            some()
+        self.launcher.settle()
+        self.launched.clear()
+        self.threads.clear()
+
+
+@pytest.fixture
+def driver() -> Iterator[Driver]:
+    made = Driver()
+    yield made
+    made.may_go_on.set()
+    made.launcher.wait()
+
+
+def test_each_is_made_at_once_where_none_may_be_left(driver: Driver) -> None:
+    content = bytearray(16)
+    launch = driver.kernel(content)
+    for number in range(100):
+        content[8] = number
+        launch()
+        assert driver.launched[-1] == (1, (2, 3, 4, 32, 1, 1, 128), number)
+    assert driver.launcher.left == 0
+    assert driver.threads == {threading.get_ident()}
+
+
+def test_many_in_a_row_are_left_to_a_thread_that_has_entered_the_context(driver: Driver) -> None:
+    driver.keep_awake()
+    content = bytearray(16)
+    launch = driver.kernel(content)
+    driver.launcher.begin()
+    for number in range(200):
+        content[8] = number
+        launch()
+    driver.launcher.wait()
+    assert [number for *_, number in driver.launched] == list(range(200))
+    assert driver.entered == [_CONTEXT]
+    assert driver.threads - {threading.get_ident()}
+
+
+def test_what_is_left_keeps_its_parameters_and_wait_waits_for_all(driver: Driver) -> None:
+    driver.keep_awake()
+    content = bytearray(16)
+    launch = driver.kernel(content)
+    before = driver.launcher.left
+    driver.launcher.begin()
+    launch()  # the thread may be at rest by now
+    driver.may_go_on.clear()
+    while driver.launcher.left < before + 3:
+        content[8] += 1
+        if driver.launcher.left == before:
+            driver.may_go_on.set()
+        launch()
+        driver.may_go_on.clear()
+    content[8] = 0
+    threading.Timer(0.05, driver.may_go_on.set).start()
+    driver.launcher.wait()
+    numbers = [number for *_, number in driver.launched]
+    assert numbers == list(range(len(numbers)))
+
+
+def test_none_is_left_behind_settle_nor_where_that_may_not_be(driver: Driver) -> None:
+    driver.keep_awake()
+    launch = driver.kernel(bytearray(16))
+    left = driver.launcher.left
+    for _ in range(50):
+        launch()
+    driver.launcher.may_leave = False
+    driver.launcher.begin()
+    for _ in range(50):
+        launch()
+    assert driver.launcher.left == left
+    assert len(driver.launched) == 100
+
+
+def test_a_refusal_is_told_at_once_or_late(driver: Driver) -> None:
+    driver.refuses = 5
+    refused, good = driver.kernel(bytearray(16), function=5), driver.kernel(bytearray(16), function=6)
+    with pytest.raises(Refused, match=r"\(700, False\)"):
+        refused()
+    driver.keep_awake()
+    before = driver.launcher.left
+    driver.launcher.begin()
+    while driver.launcher.left == before:
+        good()
+    refused()
+    if driver.launcher.left == before + 1:  # it fell asleep in between
+        pytest.fail("the thread rests too soon")
+    good()
+    driver.launcher.wait()
+    with pytest.raises(Refused, match=r"\(700, True\)"):
+        driver.launcher.settle()
+    assert driver.launched[-1][0] == 5, "what came behind is not launched: nobody knows what it would read"
+
+
+def test_a_table_is_one_parameter_of_which_only_what_is_used_is_read(driver: Driver) -> None:
+    table = bytearray(4096)
+    table[:8] = (123).to_bytes(8, "little")
+    for waits in (False, True):
+        driver.launcher.table(9, 4, 256, table, 16, 4096, waits)
+    assert driver.launched == [(9, (4, 1, 1, 256, 1, 1, 0), 123), (9, (4, 1, 1, 256, 1, 1, 0, -1), 123)]
+    with pytest.raises(ValueError, match="has not"):
+        driver.launcher.table(9, 4, 256, table, 16, 8192, False)
+
+
+def test_several_kernels_follow_each_other_from_one_memory(driver: Driver) -> None:
+    content = bytearray(32)
+    content[8], content[16] = 1, 2
+    steps = [Kernel(at, (1, 1, 1), (1, 1, 1), 0, 8 * at, 8 * at + 8, (8 * at,)) for at in (1, 2)]
+    driver.launcher.kernels(tuple(steps), content)()
+    assert [(function, number) for function, _, number in driver.launched] == [(1, 1), (2, 2)]
+
+
+def test_what_lies_nowhere_is_refused(driver: Driver) -> None:
+    for first, end, places in ((0, 40, (0,)), (8, 16, (0,)), (16, 8, ()), (-8, 8, (0,)), (0, 16, tuple(range(300)))):
+        with pytest.raises(ValueError, match=r"."):
+            driver.launcher.kernels((Kernel(1, (1, 1, 1), (1, 1, 1), 0, first, end, places),), bytearray(32))
+    with pytest.raises(TypeError):
+        driver.kernel(bytearray(16))(1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["begin", "settle", "wait", "may", "may not", "launch", "table"]), st.integers(1, 400)),
+        max_size=30,
+    )
+)
+def test_in_whatever_order_each_is_launched_once_and_in_its_turn(orders: list[tuple[str, int]]) -> None:
+    driver = Driver()
+    sizes = (4096, 32768, 131072)
+    content, table = bytearray(16), bytearray(sizes[-1])
+    launch, count = driver.kernel(content), 0
+    for order, times in orders:
+        if order in ("launch", "table"):
+            for _ in range(times):
+                if order == "launch":
+                    content[8:16] = count.to_bytes(8, "little")
+                    launch()
+                else:
+                    table[:8] = count.to_bytes(8, "little")
+                    driver.launcher.table(2, 1, 1, table, 16, sizes[count % 3], False)
+                count += 1
+        elif order.startswith("may"):
+            driver.launcher.may_leave = order == "may"
+        else:
+            getattr(driver.launcher, order)()
+        if order in ("settle", "wait"):
+            assert len(driver.launched) == count
+    driver.launcher.wait()
+    assert [number for *_, number in driver.launched] == list(range(count))
