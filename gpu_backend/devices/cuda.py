@@ -18,7 +18,7 @@ from gpu_backend.devices.blocks import Blocks
 from gpu_backend.devices.cuda_bins import counted_in_bins
 from gpu_backend.devices.cuda_blocks import CudaBlocks
 from gpu_backend.devices.cuda_events import Events, TimedEvent
-from gpu_backend.devices.cuda_launches import LostLaunch, make_launcher
+from gpu_backend.devices.cuda_launches import Lost, make_launcher
 from gpu_backend.devices.cuda_memory import BookedMemory
 from gpu_backend.devices.cuda_names import find, name_of_class
 from gpu_backend.devices.cuda_peers import Peers
@@ -159,7 +159,7 @@ class CudaDevice:
         if count == 1:
             self.segments = CudaSegments(self._device, note_of(prepared, self._device), self.launcher)
             self.replays = CudaReplays(self._device, self.launcher)
-            self.products = CudaProducts(self._device, self._await_launches)
+            self.products = CudaProducts(self._device, self.launcher)
             self.sparse_products = CudaSparseProducts()
             self.reductions = CudaReductions(self._device)
             self.blocks = CudaBlocks()
@@ -369,7 +369,7 @@ class CudaDevice:
         """Tell whether ``error`` leaves the device unusable for this process (a sticky CUDA error)."""
         if not isinstance(error, (runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError)):
             return False
-        if isinstance(error, LostLaunch):
+        if isinstance(error, Lost):
             return True
         text = str(error)
         name = text.partition(":")[0].strip()

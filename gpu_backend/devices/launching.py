@@ -57,19 +57,38 @@ class Launcher(Protocol):
     ) -> None:
         """Launch a kernel whose one parameter is ``table``, of ``size`` bytes, of which it reads the first ``used``."""
 
+    def products(
+        self, gemm: int, set_stream: int, handle_of: Callable[[], int], one: int, zero: int, how: tuple[int, ...], /
+    ) -> Callable[[int, int, int, int], None]:
+        """Return what multiplies a matrix at one address by that at the next, into that at the third.
+
+        The fourth, of memory for the call itself, is not used.
+
+        Parameters
+        ----------
+        gemm, set_stream
+            Where ``cublasGemmEx`` and ``cublasSetStream_v2`` are.
+        handle_of
+            Tells the library's handle at each call.
+        one, zero
+            Where these numbers stand, in the type of the elements.
+        how
+            ``transa, transb, m, n, k``, the type, ``lda, ldb, ldc``, how it is computed, and the algorithm.
+        """
+
     def wait(self) -> None:
         """Wait until all launches are with the driver. What it said of them `settle` tells."""
 
     def settle(self) -> None:
         """Have launches be made at once from now on, and wait as `wait`.
 
-        Raises what was given as ``failure`` if the driver refused a launch that the thread made.
+        Raises what ``failure`` makes of it if something was refused that the thread asked for.
         """
 
 
 def make(
     launch_kernel: int, launch_cooperative: int, enter: int, context: int,
-    failure: Callable[[int, bool], Exception],
+    failure: Callable[[int, bool, bool], Exception],
 ) -> Launcher | None:  # fmt: skip
     """Return a launcher; None where it is not compiled.
 
@@ -80,7 +99,7 @@ def make(
     context
         What the thread enters.
     failure
-        Makes an exception of the driver's status, and whether other ops have come since that launch.
+        Makes an exception of a status: whether other ops have come since, and whether it is the library's of products.
     """
     core: Any = sources.in_c("gpu_backend.devices._launching")
     if core is None:

@@ -1,4 +1,5 @@
-/* Kernels given to the driver, at once or by a thread that does nothing else: see ../launching.py.
+/* Kernels given to the driver, and products to their library, at once or by a thread that does nothing else: see
+   ../launching.py.
 
    The driver takes three to four microseconds for a launch, about as long as it takes to find the next. So while many
    follow each other they are written into a queue, from which a thread takes them, in order, outside the interpreter. */
@@ -26,13 +27,32 @@ typedef int (*LaunchKernel)(
 typedef int (*LaunchCooperative)(
     void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **);
 typedef int (*Enter)(void *);
+typedef int (*SetStream)(void *, void *);
+typedef int (*GemmEx)(
+    void *, int, int, int, int, int, const void *, const void *, int, int, const void *, int, int, const void *, void *, int,
+    int, int, int);
+
+/* What an entry of the queue begins with. */
+typedef enum { LAUNCH, PRODUCT } Kind;
 
 /* What one launch is; the places of its parameters, and then they themselves, follow it in the queue. */
 typedef struct {
+    Kind kind;
     void *function;
     unsigned grid[3], block[3], shared;
     uint32_t parameters, bytes, is_cooperative;
 } Launch;
+
+/* One call of cublasGemmEx on the default stream, by the names of its arguments; all matrices are of one type. */
+typedef struct {
+    Kind kind;
+    GemmEx multiply;
+    SetStream set_stream;
+    void *handle;
+    int transa, transb, m, n, k, type, lda, ldb, ldc, computed, algorithm;
+    const void *alpha, *a, *b, *beta;
+    void *c;
+} Product;
 
 typedef struct {
     PyObject_HEAD
@@ -40,7 +60,7 @@ typedef struct {
     LaunchCooperative launch_cooperative;
     Enter enter;
     void *context;
-    /* Makes the exception for a status of the driver, and whether it comes late. */
+    /* Makes the exception for a status: whether it comes late, and whether it is the library's of products. */
     PyObject *failure;
     /* Whether launches may be left to the thread at all, and whether they are now; how many were made here since. */
     char may_leave, is_leaving;
@@ -50,8 +70,8 @@ typedef struct {
     Queue queue;
     pthread_t thread;
     int has_thread;
-    /* What the driver said first that was no success, to the thread. */
-    int status;
+    /* What was no success first of what the thread asked for, and whether the library of products said it. */
+    int status, is_librarys;
 } Launcher;
 
 /* --- what the driver is told ---------------------------------------------------------------------------------------- */
@@ -70,31 +90,51 @@ static int tell(const Launcher *self, const Launch *one, const uint32_t *places,
         one->shared, NULL, at, NULL);
 }
 
+static int multiply(const Product *one)
+{
+    int status = one->set_stream(one->handle, NULL); /* as CuPy does for each call */
+    if (status)
+        return status;
+    return one->multiply(
+        one->handle, one->transa, one->transb, one->m, one->n, one->k, one->alpha, one->a, one->type, one->lda, one->b,
+        one->type, one->ldb, one->beta, one->c, one->type, one->ldc, one->computed, one->algorithm);
+}
+
 static uint32_t up_to_16(size_t size)
 {
     return (uint32_t)((size + 15) & ~(size_t)15);
 }
 
+static int ask(const Launcher *self, const unsigned char *entry)
+{
+    if (*(const Kind *)entry == PRODUCT)
+        return multiply((const Product *)entry);
+    const Launch *one = (const Launch *)entry;
+    const uint32_t *places = (const uint32_t *)(entry + up_to_16(sizeof *one));
+    return tell(self, one, places, (const unsigned char *)places + up_to_16(4 * one->parameters));
+}
+
+/* What the thread does. Behind what failed nothing is asked for any more: nobody knows what it would read. */
 static void *work(void *given)
 {
     Launcher *self = given;
-    int status = self->enter(self->context);
+    int status = self->enter(self->context), is_librarys = 0;
     for (unsigned char *entry; (entry = next_entry(&self->queue)) != NULL; take_off(&self->queue)) {
-        const Launch *one = (const Launch *)entry;
-        const uint32_t *places = (const uint32_t *)(entry + up_to_16(sizeof *one));
-        const unsigned char *parameters = (const unsigned char *)places + up_to_16(4 * one->parameters);
-        if (!status)
-            status = tell(self, one, places, parameters);
-        if (status) /* of what was not launched it is said each time */
-            __atomic_store_n(&self->status, status, __ATOMIC_RELAXED);
+        if (!status && (status = ask(self, entry)))
+            is_librarys = *(const Kind *)entry == PRODUCT;
+        if (status) {
+            self->is_librarys = is_librarys;
+            __atomic_store_n(&self->status, status, __ATOMIC_RELEASE);
+        }
     }
     return NULL;
 }
 
-/* Say that the driver refused, ``late`` if other ops have come since; -1. */
-static int fail(Launcher *self, int status, PyObject *late)
+/* Say that something was refused, late if other ops have come since; -1. */
+static int fail(Launcher *self, int status, int is_late, int is_librarys)
 {
-    PyObject *error = PyObject_CallFunction(self->failure, "iO", status, late);
+    PyObject *late = is_late ? Py_True : Py_False, *librarys = is_librarys ? Py_True : Py_False;
+    PyObject *error = PyObject_CallFunction(self->failure, "iOO", status, late, librarys);
     if (error != NULL)
         PyErr_SetObject((PyObject *)Py_TYPE(error), error);
     Py_XDECREF(error);
@@ -136,120 +176,11 @@ static int give(Launcher *self, const Launch *one, const uint32_t *places, const
     Py_BEGIN_ALLOW_THREADS
     status = tell(self, one, places, parameters);
     Py_END_ALLOW_THREADS
-    return status ? fail(self, status, Py_False) : 0;
+    return status ? fail(self, status, 0, 0) : 0;
 }
 
-/* --- kernels that are launched again -------------------------------------------------------------------------------- */
-
-typedef struct {
-    Launch launch;
-    /* Where its parameters begin among those of all. */
-    uint32_t from;
-    uint32_t *places;
-} Step;
-
-typedef struct {
-    PyObject_HEAD
-    vectorcallfunc call;
-    Launcher *launcher;
-    PyObject *content;
-    Py_ssize_t count;
-    Step *steps;
-} Kernels;
-
-static PyObject *launch_all(PyObject *object, PyObject *const *args, size_t count, PyObject *names)
-{
-    Kernels *self = (Kernels *)object;
-    if (PyVectorcall_NARGS(count) || names != NULL)
-        return PyErr_Format(PyExc_TypeError, "nothing is to be given to kernels that are launched again");
-    const unsigned char *content = (const unsigned char *)PyByteArray_AS_STRING(self->content);
-    for (Py_ssize_t i = 0; i < self->count; i++) {
-        const Step *step = &self->steps[i];
-        if (give(self->launcher, &step->launch, step->places, content + step->from, step->launch.bytes) < 0)
-            return NULL;
-    }
-    Py_RETURN_NONE;
-}
-
-static void kernels_dealloc(Kernels *self)
-{
-    for (Py_ssize_t i = 0; self->steps != NULL && i < self->count; i++)
-        PyMem_Free(self->steps[i].places);
-    PyMem_Free(self->steps);
-    Py_XDECREF(self->content);
-    Py_XDECREF(self->launcher);
-    Py_TYPE(self)->tp_free((PyObject *)self);
-}
-
-static PyTypeObject KernelsType = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "gpu_backend.devices._launching.Kernels",
-    .tp_basicsize = sizeof(Kernels),
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
-    .tp_doc = "Kernels with their parameters: launched by each call.",
-    .tp_dealloc = (destructor)kernels_dealloc,
-    .tp_vectorcall_offset = offsetof(Kernels, call),
-    .tp_call = PyVectorcall_Call,
-};
-
-/* Read the places of a step's parameters, which lie from ``from`` up to ``end`` of the content: 0, or -1. */
-static int read_places(Step *step, PyObject *places, Py_ssize_t from, Py_ssize_t end)
-{
-    Py_ssize_t count = PyTuple_GET_SIZE(places);
-    if (count > MOST_PARAMETERS || (step->places = PyMem_Calloc(count ? count : 1, 4)) == NULL)
-        return PyErr_Format(PyExc_ValueError, "%zd parameters are too many", count), -1;
-    for (Py_ssize_t i = 0; i < count; i++) {
-        Py_ssize_t place = PyLong_AsSsize_t(PyTuple_GET_ITEM(places, i));
-        if (place < from || place >= end)
-            return PyErr_Occurred() ? -1 : (PyErr_Format(PyExc_ValueError, "no parameter lies at %zd", place), -1);
-        step->places[i] = (uint32_t)(place - from);
-    }
-    step->from = (uint32_t)from;
-    step->launch.parameters = (uint32_t)count;
-    step->launch.bytes = (uint32_t)(end - from);
-    return 0;
-}
-
-static int read_step(Step *step, PyObject *given, Py_ssize_t size)
-{
-    PyObject *function, *places;
-    Py_ssize_t from, end;
-    Launch *one = &step->launch;
-    if (!PyArg_ParseTuple(
-            given, "O(III)(III)InnO!", &function, &one->grid[0], &one->grid[1], &one->grid[2], &one->block[0],
-            &one->block[1], &one->block[2], &one->shared, &from, &end, &PyTuple_Type, &places))
-        return -1;
-    one->function = PyLong_AsVoidPtr(function);
-    if (PyErr_Occurred())
-        return -1;
-    if (from < 0 || end > size || from > end)
-        return PyErr_Format(PyExc_ValueError, "no parameters lie from %zd to %zd", from, end), -1;
-    return read_places(step, places, from, end);
-}
-
-static PyObject *kernels(Launcher *self, PyObject *args)
-{
-    PyObject *steps, *content;
-    if (!PyArg_ParseTuple(args, "O!O!", &PyTuple_Type, &steps, &PyByteArray_Type, &content))
-        return NULL;
-    Kernels *made = PyObject_New(Kernels, &KernelsType);
-    if (made == NULL)
-        return NULL;
-    made->call = launch_all;
-    made->launcher = (Launcher *)Py_NewRef(self);
-    made->content = Py_NewRef(content);
-    made->count = PyTuple_GET_SIZE(steps);
-    made->steps = PyMem_Calloc(made->count ? made->count : 1, sizeof(Step));
-    int failed = made->steps == NULL;
-    for (Py_ssize_t i = 0; !failed && i < made->count; i++)
-        failed = read_step(&made->steps[i], PyTuple_GET_ITEM(steps, i), PyByteArray_GET_SIZE(content)) < 0;
-    if (failed) {
-        if (!PyErr_Occurred())
-            PyErr_NoMemory();
-        Py_DECREF(made);
-        return NULL;
-    }
-    return (PyObject *)made;
-}
+#include "kernels.h"
+#include "products.h"
 
 /* --- the launcher --------------------------------------------------------------------------------------------------- */
 
@@ -290,8 +221,8 @@ static PyObject *settle(Launcher *self, PyObject *none)
     self->is_leaving = 0;
     self->in_a_row = 0;
     await_empty(&self->queue);
-    int status = __atomic_exchange_n(&self->status, 0, __ATOMIC_RELAXED);
-    if (status && fail(self, status, Py_True) < 0)
+    int status = __atomic_exchange_n(&self->status, 0, __ATOMIC_ACQUIRE);
+    if (status && fail(self, status, 1, self->is_librarys) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
@@ -340,6 +271,7 @@ static PyMemberDef launcher_members[] = {
 
 static PyMethodDef launcher_methods[] = {
     {"kernels", (PyCFunction)kernels, METH_VARARGS, "As `launching.Launcher.kernels`."},
+    {"products", (PyCFunction)products, METH_VARARGS, "As `launching.Launcher.products`."},
     {"table", (PyCFunction)(void (*)(void))table, METH_FASTCALL, "As `launching.Launcher.table`."},
     {"begin", (PyCFunction)begin, METH_NOARGS, "As `launching.Launcher.begin`."},
     {"wait", (PyCFunction)wait_for_all, METH_NOARGS, "As `launching.Launcher.wait`."},
@@ -364,7 +296,7 @@ static PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit__launching(void)
 {
-    if (PyType_Ready(&KernelsType) < 0 || PyType_Ready(&LauncherType) < 0)
+    if (PyType_Ready(&KernelsType) < 0 || PyType_Ready(&ProductsType) < 0 || PyType_Ready(&LauncherType) < 0)
         return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (module != NULL && PyModule_AddObjectRef(module, "Launcher", (PyObject *)&LauncherType) < 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -22,7 +23,14 @@ _U, _P = ctypes.c_uint, ctypes.c_void_p
 _LaunchKernel = ctypes.CFUNCTYPE(ctypes.c_int, _P, _U, _U, _U, _U, _U, _U, _U, _P, ctypes.POINTER(_P), _P)
 _LaunchCooperative = ctypes.CFUNCTYPE(ctypes.c_int, _P, _U, _U, _U, _U, _U, _U, _U, _P, ctypes.POINTER(_P))
 _Enter = ctypes.CFUNCTYPE(ctypes.c_int, _P)
+_SetStream = ctypes.CFUNCTYPE(ctypes.c_int, _P, _P)
+_I = ctypes.c_int
+_Gemm = ctypes.CFUNCTYPE(_I, _P, _I, _I, _I, _I, _I, _P, _P, _I, _I, _P, _I, _I, _P, _P, _I, _I, _I, _I)
 _CONTEXT = 77
+#: What a thread may call that begins late, as a library that is there for good.
+_KEPT: list[object] = []
+#: What may be asked for.
+_MADE = ("launch", "table", "multiply")
 
 
 class Refused(Exception):
@@ -39,11 +47,13 @@ class Driver:
         self.entered: list[int] = []
         #: Refuses launches of this function.
         self.refuses = 0
-        self.may_go_on = threading.Event()
-        self.may_go_on.set()
+        self._here = threading.get_ident()
+        self._may_go_on = threading.Event()
+        self._may_go_on.set()
         self._functions = (_LaunchKernel(self._launch), _LaunchCooperative(self._launch_together), _Enter(self._enter))
+        _KEPT.append(self._functions)
         at = [ctypes.cast(one, _P).value for one in self._functions]
-        made = make(*at, _CONTEXT, lambda status, is_late: Refused(status, is_late))  # type: ignore[arg-type]
+        made = make(*at, _CONTEXT, lambda *how: Refused(*how))  # type: ignore[arg-type]
         assert made is not None
         self.launcher: Launcher = made
 
@@ -60,7 +70,8 @@ class Driver:
         return self._note(function, (*how, -1), parameters)
 
     def _note(self, function: int, how: tuple[int, ...], parameters: Any) -> int:
-        self.may_go_on.wait()
+        if threading.get_ident() != self._here:
+            self._may_go_on.wait()
         self.threads.add(threading.get_ident())
         number = ctypes.cast(parameters[0], ctypes.POINTER(ctypes.c_uint64))[0]
         self.launched.append((function, how, number))
@@ -71,25 +82,49 @@ class Driver:
         one = Kernel(function, (2, 3, 4), (32, 1, 1), 128, place, place + 8, (place,))
         return self.launcher.kernels((one,), content)
 
-    def keep_awake(self) -> None:
-        """Leave launches until the thread takes them."""
-        content = bytearray(16)
-        some = self.kernel(content, function=99)
-        before = self.launcher.left
+    def product(self) -> Any:
+        """Return what multiplies; it is noted as a launch of function -2 of what is written, at the second address."""
+        self._library = _Gemm(self._multiply), _SetStream(self._set_stream)
+        at = [ctypes.cast(one, _P).value for one in self._library]
+        return self.launcher.products(*at, lambda: 55, 8, 16, (0, 1, 3, 4, 5, 0, 7, 8, 9, 68, -1))  # type: ignore[arg-type]
+
+    def _set_stream(self, handle: int, stream: int | None) -> int:
+        assert (handle, stream) == (55, None)
+        return 0
+
+    def _multiply(self, handle: int, *rest: int) -> int:
+        transa, transb, m, n, k, alpha, a, of, lda, b, _, ldb, beta, c, _, ldc, computed, algorithm = rest
+        assert (transa, transb, m, n, k, alpha, of, lda, ldb, beta) == (0, 1, 3, 4, 5, 8, 0, 7, 8, 16)
+        assert (handle, ldc, computed, algorithm) == (55, 9, 68, -1)
+        self.threads.add(threading.get_ident())
+        self.launched.append((-2, (b, c), a))
+        return 13 if self.refuses == -2 else 0
+
+    def go_on(self) -> None:
+        """Hold the thread no more."""
+        self._may_go_on.set()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Have the thread be in the middle of a launch, so that whatever else may be is left to it."""
+        some, before = self.kernel(bytearray(16), function=99), self.launcher.left
+        self._may_go_on.clear()
         self.launcher.begin()
-        while self.launcher.left == before:
-            some()
-        self.launcher.settle()
-        self.launched.clear()
-        self.threads.clear()
+        try:
+            while self.launcher.left == before:
+                some()
+            self.launched.clear()
+            self.threads.clear()
+            yield
+        finally:
+            self._may_go_on.set()
+        self.launcher.wait()
+        self.launched.remove((99, (2, 3, 4, 32, 1, 1, 128), 0))
 
 
 @pytest.fixture
-def driver() -> Iterator[Driver]:
-    made = Driver()
-    yield made
-    made.may_go_on.set()
-    made.launcher.wait()
+def driver() -> Driver:
+    return Driver()
 
 
 def test_each_is_made_at_once_where_none_may_be_left(driver: Driver) -> None:
@@ -104,72 +139,75 @@ def test_each_is_made_at_once_where_none_may_be_left(driver: Driver) -> None:
 
 
 def test_many_in_a_row_are_left_to_a_thread_that_has_entered_the_context(driver: Driver) -> None:
-    driver.keep_awake()
     content = bytearray(16)
     launch = driver.kernel(content)
-    driver.launcher.begin()
-    for number in range(200):
-        content[8] = number
-        launch()
-    driver.launcher.wait()
+    with driver.held():
+        for number in range(200):
+            content[8] = number
+            launch()
+        content[8] = 0
+        assert not driver.launched
     assert [number for *_, number in driver.launched] == list(range(200))
     assert driver.entered == [_CONTEXT]
-    assert driver.threads - {threading.get_ident()}
+    assert len(driver.threads) == 1
+    assert threading.get_ident() not in driver.threads
 
 
-def test_what_is_left_keeps_its_parameters_and_wait_waits_for_all(driver: Driver) -> None:
-    driver.keep_awake()
-    content = bytearray(16)
-    launch = driver.kernel(content)
-    before = driver.launcher.left
-    driver.launcher.begin()
-    launch()  # the thread may be at rest by now
-    driver.may_go_on.clear()
-    while driver.launcher.left < before + 3:
-        content[8] += 1
-        if driver.launcher.left == before:
-            driver.may_go_on.set()
+def test_who_waits_waits_until_all_are_made(driver: Driver) -> None:
+    launch = driver.kernel(bytearray(16))
+    with driver.held():
         launch()
-        driver.may_go_on.clear()
-    content[8] = 0
-    threading.Timer(0.05, driver.may_go_on.set).start()
-    driver.launcher.wait()
-    numbers = [number for *_, number in driver.launched]
-    assert numbers == list(range(len(numbers)))
+        threading.Timer(0.02, driver.go_on).start()
+        driver.launcher.wait()
+        assert len(driver.launched) == 2
+        launch()
+        driver.launcher.settle()
+        assert len(driver.launched) == 3
 
 
 def test_none_is_left_behind_settle_nor_where_that_may_not_be(driver: Driver) -> None:
-    driver.keep_awake()
     launch = driver.kernel(bytearray(16))
-    left = driver.launcher.left
-    for _ in range(50):
+    with driver.held():
         launch()
-    driver.launcher.may_leave = False
-    driver.launcher.begin()
-    for _ in range(50):
-        launch()
+        driver.go_on()
+        driver.launcher.settle()
+        left = driver.launcher.left
+        for _ in range(50):
+            launch()
+        driver.launcher.may_leave = False
+        driver.launcher.begin()
+        for _ in range(50):
+            launch()
     assert driver.launcher.left == left
-    assert len(driver.launched) == 100
+    assert len(driver.launched) == 101
 
 
 def test_a_refusal_is_told_at_once_or_late(driver: Driver) -> None:
     driver.refuses = 5
     refused, good = driver.kernel(bytearray(16), function=5), driver.kernel(bytearray(16), function=6)
-    with pytest.raises(Refused, match=r"\(700, False\)"):
+    with pytest.raises(Refused, match=r"\(700, False, False\)"):
         refused()
-    driver.keep_awake()
-    before = driver.launcher.left
-    driver.launcher.begin()
-    while driver.launcher.left == before:
+    with driver.held():
+        refused()
         good()
-    refused()
-    if driver.launcher.left == before + 1:  # it fell asleep in between
-        pytest.fail("the thread rests too soon")
-    good()
-    driver.launcher.wait()
-    with pytest.raises(Refused, match=r"\(700, True\)"):
-        driver.launcher.settle()
     assert driver.launched[-1][0] == 5, "what came behind is not launched: nobody knows what it would read"
+    with pytest.raises(Refused, match=r"\(700, True, False\)"):
+        driver.launcher.settle()
+
+
+def test_a_product_is_refused_as_its_librarys(driver: Driver) -> None:
+    multiply = driver.product()
+    multiply(10, 20, 30, 0)
+    assert driver.launched == [(-2, (10, 30), 20)]
+    driver.refuses = -2
+    with pytest.raises(Refused, match=r"\(13, False, True\)"):
+        multiply(10, 20, 30, 0)
+    with driver.held():
+        multiply(10, 20, 30, 0)
+    with pytest.raises(Refused, match=r"\(13, True, True\)"):
+        driver.launcher.settle()
+    with pytest.raises(TypeError):
+        multiply(1)
 
 
 def test_a_table_is_one_parameter_of_which_only_what_is_used_is_read(driver: Driver) -> None:
@@ -201,7 +239,9 @@ def test_what_lies_nowhere_is_refused(driver: Driver) -> None:
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(
-        st.tuples(st.sampled_from(["begin", "settle", "wait", "may", "may not", "launch", "table"]), st.integers(1, 400)),
+        st.tuples(
+            st.sampled_from(["begin", "settle", "wait", "may", "may not", "launch", "table"]), st.integers(1, 400)
+        ),
         max_size=30,
     )
 )
@@ -209,13 +249,15 @@ def test_in_whatever_order_each_is_launched_once_and_in_its_turn(orders: list[tu
     driver = Driver()
     sizes = (4096, 32768, 131072)
     content, table = bytearray(16), bytearray(sizes[-1])
-    launch, count = driver.kernel(content), 0
+    launch, multiply, count = driver.kernel(content), driver.product(), 0
     for order, times in orders:
-        if order in ("launch", "table"):
+        if order in _MADE:
             for _ in range(times):
                 if order == "launch":
                     content[8:16] = count.to_bytes(8, "little")
                     launch()
+                elif order == "multiply":
+                    multiply(1, count, 2, 0)
                 else:
                     table[:8] = count.to_bytes(8, "little")
                     driver.launcher.table(2, 1, 1, table, 16, sizes[count % 3], False)
@@ -227,4 +269,4 @@ def test_in_whatever_order_each_is_launched_once_and_in_its_turn(orders: list[tu
         if order in ("settle", "wait"):
             assert len(driver.launched) == count
     driver.launcher.wait()
-    assert [number for *_, number in driver.launched] == list(range(count))
+    assert [number or 0 for *_, number in driver.launched] == list(range(count))
