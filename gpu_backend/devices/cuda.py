@@ -273,6 +273,7 @@ class CudaDevice:
 
     def upload(self, host: np.ndarray) -> cupy.ndarray:
         """Return a new device array with the contents of ``host``; the copy is done when this returns."""
+        self._await_launches()
         order = "F" if host.flags.f_contiguous and not host.flags.c_contiguous else "C"
         return cupy.array(host, order=order, blocking=True)
 
@@ -283,6 +284,7 @@ class CudaDevice:
             raise ValueError(f"{data.nbytes} bytes at byte {offset} do not fit into {end - first} bytes")
         if not data.nbytes:
             return
+        self._await_launches()
         source = np.frombuffer(data, np.uint8)
         with array.device:
             # On its current stream: the memory may still be read there by work given before it was freed and reused.
@@ -292,6 +294,7 @@ class CudaDevice:
 
     def download(self, array: cupy.ndarray) -> np.ndarray:
         """Return a C-contiguous host copy of ``array``, once everything that computes it is done."""
+        self._await_launches()
         is_here = self.count == 1 or array.data.device_id == self._device.id
         if is_here and 0 < array.nbytes <= _STAGED_BYTES and array._c_contiguous and self._stream.ptr == 0:
             return self._stage.download(array)
@@ -367,10 +370,10 @@ class CudaDevice:
 
     def is_fatal(self, error: BaseException) -> bool:
         """Tell whether ``error`` leaves the device unusable for this process (a sticky CUDA error)."""
-        if not isinstance(error, (runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError)):
-            return False
         if isinstance(error, Lost):
             return True
+        if not isinstance(error, (runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError)):
+            return False
         text = str(error)
         name = text.partition(":")[0].strip()
         return name in _STICKY or name.replace("CUDA_ERROR_", "cudaError").replace("_", "").lower() in _STICKY_LOWER

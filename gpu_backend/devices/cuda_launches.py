@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import re
+from functools import cache
 from pathlib import Path
 
 from cupy.cuda import driver, runtime
 from cupy_backends.cuda.libs import cublas
 
-from gpu_backend.devices import launching
+from gpu_backend.devices import compiled_launcher
 from gpu_backend.devices.launching import Launcher
 
 
@@ -33,11 +34,11 @@ def make_launcher() -> Launcher | None:
     runtime.free(0)  # so that it has a context
     library = ctypes.CDLL("libcuda.so.1")
     functions = (library.cuLaunchKernel, library.cuLaunchCooperativeKernel, library.cuCtxSetCurrent)
-    return launching.make(*map(address, functions), driver.ctxGetCurrent(), _failure)
+    launch_kernel, launch_cooperative, enter = map(_address, functions)
+    return compiled_launcher.make(launch_kernel, launch_cooperative, enter, driver.ctxGetCurrent(), _failure)
 
 
-def address(function: object) -> int:
-    """Return where a function of a library is."""
+def _address(function: object) -> int:
     return ctypes.cast(function, ctypes.c_void_p).value or 0  # type: ignore[arg-type]
 
 
@@ -47,10 +48,14 @@ def _failure(status: int, is_late: bool, is_librarys: bool) -> Exception:
     return error
 
 
-def library_of_products() -> ctypes.CDLL:
-    """Return the cuBLAS that CuPy calls. Raises OSError if it has none that could be found."""
-    maps = Path("/proc/self/maps").read_text()
-    found = re.search(r"\S*/libcublas\.so\S*", maps)
+@cache
+def functions_of_products() -> tuple[int, int] | None:
+    """Return where ``cublasGemmEx`` and ``cublasSetStream_v2`` are that CuPy calls; None if that cannot be said."""
+    found = re.search(r"/[^\n]*/libcublas\.so[^\n]*", Path("/proc/self/maps").read_text())
     if found is None:
-        raise OSError("CuPy has loaded no cuBLAS.")
-    return ctypes.CDLL(found[0])
+        return None
+    try:
+        library = ctypes.CDLL(found[0])
+        return _address(library.cublasGemmEx), _address(library.cublasSetStream_v2)
+    except (OSError, AttributeError):
+        return None

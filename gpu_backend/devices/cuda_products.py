@@ -10,7 +10,7 @@ from cupy.cuda import runtime
 from cupy_backends.cuda.libs import cublas
 
 from gpu_backend.devices.batched_products import Stacks, stacks
-from gpu_backend.devices.cuda_launches import address, library_of_products
+from gpu_backend.devices.cuda_launches import functions_of_products
 from gpu_backend.devices.cuda_matrix_pointers import matrix_pointers, table_bytes
 from gpu_backend.devices.launching import Launcher
 from gpu_backend.devices.products import Gemm, Product, gemm
@@ -34,7 +34,6 @@ class CudaProducts:
     def __init__(self, device: cupy.cuda.Device, launcher: Launcher | None = None) -> None:
         self._launcher = launcher
         self._await_launches = launcher.wait if launcher is not None else lambda: None
-        self._functions: tuple[int, int] | None = None
         self._algorithm = (
             cublas.CUBLAS_GEMM_DEFAULT_TENSOR_OP
             if int(device.compute_capability) >= _TENSOR_CORES
@@ -67,23 +66,19 @@ class CudaProducts:
         one, zero = self._one_and_zero(code)
         transposed = int(call.is_second_transposed), int(call.is_first_transposed)
         m, n, k, first_leading, second_leading = call.m, call.n, call.k, call.first_leading, call.second_leading
-        if self._launcher is not None:
+        wait = self._await_launches
+        if self._launcher is not None and (functions := functions_of_products()) is not None:
             how = *transposed, m, n, k, kind, second_leading, first_leading, m, computed, algorithm
-            return Product(call, self._launcher.products(*self._of_library(), handle_of, one, zero, how))
+            return Product(call, self._launcher.products(*functions, handle_of, one, zero, how))
 
         def run(first: int, second: int, into: int, scratch: int) -> None:
+            wait()
             multiply(
                 handle_of(), *transposed, m, n, k, one, second, kind, second_leading, first, kind, first_leading,
                 zero, into, kind, m, computed, algorithm,
             )  # fmt: skip
 
         return Product(call, run)
-
-    def _of_library(self) -> tuple[int, int]:
-        if self._functions is None:
-            library = library_of_products()
-            self._functions = address(library.cublasGemmEx), address(library.cublasSetStream_v2)
-        return self._functions
 
     def _following(self, call: Stacks, code: str) -> Product:
         """Return a product of stacks whose matrices follow each other."""

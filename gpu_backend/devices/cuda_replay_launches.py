@@ -10,9 +10,7 @@ import numpy as np
 from cupy.cuda import driver, runtime
 
 from gpu_backend.devices.cuda_graphs import Copy, Fill, Launch, Step
-from gpu_backend.devices.launching import Kernel, Launcher
-
-__all__ = ["launching"]
+from gpu_backend.devices.launching import MOST_PARAMETERS, Kernel, Launcher
 
 _ADDRESS = Struct("<Q")
 _WORD = 8
@@ -40,13 +38,18 @@ def launching(
 
 
 def _left(placed: Sequence[_Placed], content: bytearray, launcher: Launcher) -> Iterator[_Call]:
-    for are_kernels, some in groupby(placed, lambda one: type(one[0]) is Launch):
+    for are_kernels, some in groupby(placed, _may_be_left):
         if are_kernels:
             yield launcher.kernels(tuple([_kernel(*one) for one in some]), content)
             continue
         yield launcher.wait
         for one in some:
             yield _plain(content, *one)
+
+
+def _may_be_left(placed: _Placed) -> bool:
+    step, places = placed
+    return type(step) is Launch and len(places) <= MOST_PARAMETERS
 
 
 def _kernel(step: Step, places: Sequence[int]) -> Kernel:

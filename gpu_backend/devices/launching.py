@@ -8,11 +8,12 @@ in the order in which they came. Whoever has anything else to do with the device
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-from gpu_backend import sources
+__all__ = ["MOST_PARAMETERS", "Kernel", "Launcher"]
 
-__all__ = ["Kernel", "Launcher", "make"]
+#: So many parameters a kernel may have that is left to a thread.
+MOST_PARAMETERS = 256
 
 
 class Kernel(NamedTuple):
@@ -31,7 +32,7 @@ class Kernel(NamedTuple):
 
 
 class Launcher(Protocol):
-    """Launches on the default stream. Called from the op loop only."""
+    """Launches on the default stream. Called from the op loop only, but for `wait`."""
 
     #: Whether launches may be left to the thread at all.
     may_leave: bool
@@ -41,9 +42,9 @@ class Launcher(Protocol):
         """How many launches were left to the thread so far."""
 
     def begin(self) -> None:
-        """Leave launches to the thread from now on, if that may be: until `settle`, nothing else goes to the device.
+        """Leave launches to the thread from now on, if that may be: until `settle` or `hold`.
 
-        But for what waits first: memory from the driver, a marker, a library.
+        Whatever else is given to the device in between waits first.
         """
 
     def kernels(self, steps: tuple[Kernel, ...], content: bytearray) -> Callable[[], None]:
@@ -79,33 +80,11 @@ class Launcher(Protocol):
     def wait(self) -> None:
         """Wait until all launches are with the driver. What it said of them `settle` tells."""
 
+    def hold(self) -> None:
+        """Have launches be made at once from now on, and wait as `wait`."""
+
     def settle(self) -> None:
-        """Have launches be made at once from now on, and wait as `wait`.
+        """Do as `hold`, and raise if something was refused that the thread asked for: then, and each time from then on.
 
-        Raises what ``failure`` makes of it if something was refused that the thread asked for.
+        Nothing is launched any more behind what was refused.
         """
-
-
-def make(
-    launch_kernel: int, launch_cooperative: int, enter: int, context: int,
-    failure: Callable[[int, bool, bool], Exception],
-) -> Launcher | None:  # fmt: skip
-    """Return a launcher; None where it is not compiled.
-
-    Parameters
-    ----------
-    launch_kernel, launch_cooperative, enter
-        Where the driver's ``cuLaunchKernel``, ``cuLaunchCooperativeKernel`` and ``cuCtxSetCurrent`` are.
-    context
-        What the thread enters.
-    failure
-        Makes an exception of a status: whether other ops have come since, and whether it is the library's of products.
-    """
-    core: Any = sources.in_c("gpu_backend.devices._launching")
-    if core is None:
-        return None
-    made: Launcher = core.Launcher(
-        launch_kernel=launch_kernel, launch_cooperative=launch_cooperative, enter=enter, context=context,
-        failure=failure,
-    )  # fmt: skip
-    return made

@@ -37,20 +37,25 @@ class Lane(NamedTuple):
 
 def make_lanes(config: ExecutorConfig, device: Device) -> list[Lane]:
     """Return a lane for each device that ``device`` computes on. Each tells its arbiter by a report page of its own."""
-    paces = [Pace(device.marker, perf_counter, _leaving(device.launcher)) for _ in range(device.count)]
+    leaving = _leaving(device.launcher, is_shared=bool(config.group))
+    paces = [Pace(device.marker, perf_counter, leaving) for _ in range(device.count)]
     pages = zip(config.descriptors.reports, paces, strict=True)
     return [Lane(Gate(page, config.has_arbiter, pace), pace) for page, pace in pages]
 
 
-def _leaving(launcher: Launcher | None) -> Callable[[bool], None]:
+def _leaving(launcher: Launcher | None, is_shared: bool) -> Callable[[bool], None]:
     """Return what says whether launches may be left to a thread: where nobody else wants the device or a processor.
 
-    What is left to it could not be stopped, and would wait for a processor.
+    What is left to it could not be stopped, and would wait for a processor. Nor with a group that has the device
+    together: what is refused late would be everybody's fault.
     """
 
     def find(is_alone: bool) -> None:
-        if launcher is not None:
-            launcher.may_leave = is_alone and has_spare()
+        if launcher is None:
+            return
+        launcher.may_leave = is_alone and not is_shared and has_spare()
+        if not is_alone:
+            launcher.wait()
 
     return find
 

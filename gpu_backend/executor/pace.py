@@ -62,7 +62,7 @@ class Pace:
     clock
         The host's, in seconds.
     find
-        Told before a group begins whether the device is this session's alone.
+        Told whether the device is this session's alone, before each group, and when others come to want it.
     """
 
     def __init__(
@@ -105,6 +105,8 @@ class Pace:
     def bound(self, is_contended: bool, window_ops: int) -> None:
         """Keep little in flight while others want the device; at most ``window_ops``, where that is not 0."""
         self._is_contended = is_contended
+        if is_contended:
+            self._find(False)
         self._window_seconds = _SHORT_WINDOW_SECONDS if is_contended else _WINDOW_SECONDS
         self._window_ops = window_ops
         self._fit_groups()

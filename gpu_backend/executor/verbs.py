@@ -32,6 +32,8 @@ STORE_WHERE = ".store_where"
 SAME = ".same"
 #: The one by which it puts bytes of the host into an array.
 WRITE = ".write"
+#: The one by which it sets an attribute of an object.
+SET_ATTRIBUTE = ".setattr"
 #: The one by which it waits for the device.
 SYNCHRONIZE = ".synchronize"
 #: The one by which it has a stream wait for an event.
@@ -74,7 +76,7 @@ class Verbs:
             ".call": self._call,
             ".method": self._method,
             ".getattr": self._getattr,
-            ".setattr": self._setattr,
+            SET_ATTRIBUTE: self._setattr,
             WRITE: self._write,
             KEEP: self._keep,
             WRITE_KEPT: self._write_kept,

@@ -8,6 +8,7 @@
 #include <Python.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +68,7 @@ typedef struct {
     int in_a_row;
     /* How many the thread was left. */
     Py_ssize_t left;
-    Queue queue;
+    Queue *queue;
     pthread_t thread;
     int has_thread;
     /* What was no success first of what the thread asked for, and whether the library of products said it. */
@@ -118,14 +119,12 @@ static int ask(const Launcher *self, const unsigned char *entry)
 static void *work(void *given)
 {
     Launcher *self = given;
-    int status = self->enter(self->context), is_librarys = 0;
-    for (unsigned char *entry; (entry = next_entry(&self->queue)) != NULL; take_off(&self->queue)) {
+    int status = self->enter(self->context);
+    for (unsigned char *entry; (entry = next_entry(self->queue)) != NULL; take_off(self->queue)) {
         if (!status && (status = ask(self, entry)))
-            is_librarys = *(const Kind *)entry == PRODUCT;
-        if (status) {
-            self->is_librarys = is_librarys;
+            self->is_librarys = *(const Kind *)entry == PRODUCT;
+        if (status)
             __atomic_store_n(&self->status, status, __ATOMIC_RELEASE);
-        }
     }
     return NULL;
 }
@@ -141,20 +140,39 @@ static int fail(Launcher *self, int status, int is_late, int is_librarys)
     return -1;
 }
 
+/* Wait until the thread is through: 0, or -1 if something was refused, for good. */
+static int await_all(Launcher *self)
+{
+    await_empty(self->queue);
+    int status = __atomic_load_n(&self->status, __ATOMIC_ACQUIRE);
+    return status ? fail(self, status, 1, self->is_librarys) : 0;
+}
+
+/* Begin the thread, which hears no signals: they are for those who wait. */
+static int begin_thread(Launcher *self)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(&self->thread, NULL, work, self);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return !failed;
+}
+
 /* Tell whether the thread takes what comes next; wake it if that is worth it. */
 static int is_left(Launcher *self, uint32_t size)
 {
-    if (!self->is_leaving || size > MOST_ENTRY)
+    if (!self->is_leaving || !self->may_leave || size > MOST_ENTRY)
         return 0;
-    if (is_awake(&self->queue))
+    if (is_awake(self->queue))
         return 1;
     if (++self->in_a_row < WORTH_WAKING)
         return 0;
     self->in_a_row = 0;
     if (!self->has_thread)
-        self->has_thread = !pthread_create(&self->thread, NULL, work, self);
+        self->has_thread = begin_thread(self);
     else
-        wake(&self->queue);
+        wake(self->queue);
     return 0;
 }
 
@@ -164,15 +182,16 @@ static int give(Launcher *self, const Launch *one, const uint32_t *places, const
     uint32_t own = up_to_16(sizeof *one), table = up_to_16(4 * one->parameters), size = own + table + up_to_16(one->bytes);
     int status;
     if (is_left(self, size)) {
-        unsigned char *entry = room_for(&self->queue, size);
+        unsigned char *entry = room_for(self->queue, size);
         memcpy(entry, one, sizeof *one);
         memcpy(entry + own, places, 4 * one->parameters);
         memcpy(entry + own + table, parameters, used);
-        add(&self->queue, size);
+        add(self->queue, size);
         self->left++;
         return 0;
     }
-    await_empty(&self->queue);
+    if (await_all(self) < 0)
+        return -1;
     Py_BEGIN_ALLOW_THREADS
     status = tell(self, one, places, parameters);
     Py_END_ALLOW_THREADS
@@ -206,7 +225,7 @@ static PyObject *table(Launcher *self, PyObject *const *args, Py_ssize_t count)
 
 static PyObject *wait_for_all(Launcher *self, PyObject *none)
 {
-    await_empty(&self->queue);
+    await_empty(self->queue);
     Py_RETURN_NONE;
 }
 
@@ -216,13 +235,19 @@ static PyObject *begin(Launcher *self, PyObject *none)
     Py_RETURN_NONE;
 }
 
+static PyObject *hold(Launcher *self, PyObject *none)
+{
+    self->is_leaving = 0;
+    self->in_a_row = 0;
+    await_empty(self->queue);
+    Py_RETURN_NONE;
+}
+
 static PyObject *settle(Launcher *self, PyObject *none)
 {
     self->is_leaving = 0;
     self->in_a_row = 0;
-    await_empty(&self->queue);
-    int status = __atomic_exchange_n(&self->status, 0, __ATOMIC_ACQUIRE);
-    if (status && fail(self, status, 1, self->is_librarys) < 0)
+    if (await_all(self) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
@@ -243,7 +268,7 @@ static PyObject *launcher_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     self->context = (void *)(uintptr_t)context;
     self->failure = Py_NewRef(failure);
     self->may_leave = 1;
-    if (make_queue(&self->queue) < 0) {
+    if ((self->queue = make_queue()) == NULL) {
         Py_DECREF(self);
         return PyErr_NoMemory();
     }
@@ -254,11 +279,12 @@ static void launcher_dealloc(Launcher *self)
 {
     if (self->has_thread) {
         Py_BEGIN_ALLOW_THREADS
-        end_queue(&self->queue);
+        end_queue(self->queue);
         pthread_join(self->thread, NULL);
         Py_END_ALLOW_THREADS
     }
-    free_queue(&self->queue);
+    if (self->queue != NULL)
+        free_queue(self->queue);
     Py_XDECREF(self->failure);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
@@ -275,6 +301,7 @@ static PyMethodDef launcher_methods[] = {
     {"table", (PyCFunction)(void (*)(void))table, METH_FASTCALL, "As `launching.Launcher.table`."},
     {"begin", (PyCFunction)begin, METH_NOARGS, "As `launching.Launcher.begin`."},
     {"wait", (PyCFunction)wait_for_all, METH_NOARGS, "As `launching.Launcher.wait`."},
+    {"hold", (PyCFunction)hold, METH_NOARGS, "As `launching.Launcher.hold`."},
     {"settle", (PyCFunction)settle, METH_NOARGS, "As `launching.Launcher.settle`."},
     {NULL},
 };

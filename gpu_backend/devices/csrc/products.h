@@ -12,12 +12,13 @@ static int give_product(Launcher *self, const Product *one)
 {
     int status;
     if (is_left(self, up_to_16(sizeof *one))) {
-        memcpy(room_for(&self->queue, up_to_16(sizeof *one)), one, sizeof *one);
-        add(&self->queue, up_to_16(sizeof *one));
+        memcpy(room_for(self->queue, up_to_16(sizeof *one)), one, sizeof *one);
+        add(self->queue, up_to_16(sizeof *one));
         self->left++;
         return 0;
     }
-    await_empty(&self->queue);
+    if (await_all(self) < 0)
+        return -1;
     Py_BEGIN_ALLOW_THREADS
     status = multiply(one);
     Py_END_ALLOW_THREADS

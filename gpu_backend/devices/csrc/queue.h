@@ -8,6 +8,9 @@ enum {
     BEFORE = 16,
     /* So many looks between two at the clock. */
     LOOKS = 64,
+    /* Who waits for the thread yields so often, and sleeps for so long then between two looks: the driver waits itself. */
+    YIELDS = 200,
+    NAP_NS = 20000,
     /* How long the thread stays awake without an entry. */
     AWAKE_NS = 100000,
 };
@@ -36,18 +39,29 @@ static long long nanoseconds(void)
     return 1000000000LL * time.tv_sec + time.tv_nsec;
 }
 
-static int make_queue(Queue *self)
+/* Return a new queue; NULL if there is no memory. */
+static Queue *make_queue(void)
 {
-    pthread_mutex_init(&self->lock, NULL);
-    pthread_cond_init(&self->change, NULL);
-    return posix_memalign((void **)&self->memory, 64, QUEUE_BYTES) ? -1 : 0;
+    void *self = NULL, *memory = NULL;
+    if (posix_memalign(&self, 64, sizeof(Queue)))
+        return NULL;
+    if (posix_memalign(&memory, 64, QUEUE_BYTES)) {
+        free(self);
+        return NULL;
+    }
+    Queue *made = memset(self, 0, sizeof(Queue));
+    made->memory = memory;
+    pthread_mutex_init(&made->lock, NULL);
+    pthread_cond_init(&made->change, NULL);
+    return made;
 }
 
 static void free_queue(Queue *self)
 {
-    free(self->memory);
     pthread_cond_destroy(&self->change);
     pthread_mutex_destroy(&self->lock);
+    free(self->memory);
+    free(self);
 }
 
 /* --- by the one who adds -------------------------------------------------------------------------------------------- */
@@ -79,8 +93,11 @@ static void await_taken(const Queue *self, uint64_t most)
             continue;
         }
         Py_BEGIN_ALLOW_THREADS
-        while (self->added - __atomic_load_n(&self->taken, __ATOMIC_ACQUIRE) > most)
-            sched_yield();
+        for (int turn = 0; self->added - __atomic_load_n(&self->taken, __ATOMIC_ACQUIRE) > most; turn++)
+            if (turn < YIELDS)
+                sched_yield();
+            else
+                nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
         Py_END_ALLOW_THREADS
     }
 }
@@ -156,7 +173,7 @@ static unsigned char *next_entry(Queue *self)
     __atomic_store_n(&self->is_awake, 1, __ATOMIC_SEQ_CST);
     for (;;) {
         while (is_empty(self) && !is_added(self)) {
-            if (__atomic_load_n(&self->is_ended, __ATOMIC_SEQ_CST))
+            if (__atomic_load_n(&self->is_ended, __ATOMIC_SEQ_CST) && is_empty(self))
                 return NULL;
             sleep_until_added(self);
         }

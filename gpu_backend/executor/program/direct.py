@@ -29,7 +29,7 @@ from gpu_backend.executor.program.spare_memory import SpareMemory
 from gpu_backend.executor.program.takes import RECAST, Takes
 from gpu_backend.executor.program.tally import Tally
 from gpu_backend.executor.values import Reader
-from gpu_backend.executor.verbs import STORE, WRITE
+from gpu_backend.executor.verbs import SET_ATTRIBUTE, STORE, WRITE
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.messages import Op
 from gpu_backend.wire.values import Ref, View
@@ -198,11 +198,13 @@ class Direct:
     def await_launches(self) -> None:
         """Have all that was launched be with the driver, and what is launched next be so at once."""
         if self._launcher is not None:
-            self._launcher.settle()
+            self._launcher.hold()
 
     def settle(self, op: Op) -> None:
         """Launch, and make the arrays that ``op`` is given, which goes CuPy's way."""
         self.tally.note(op.name)
+        if op.name == SET_ATTRIBUTE:  # of a kernel, perhaps: how much it may have of what
+            self._forget()
         self.await_launches()
         self.launch()
         if self._places.unmade:

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpu_backend import sources
-from gpu_backend.devices.launching import Kernel, Launcher, make
+from gpu_backend.devices.compiled_launcher import make
+from gpu_backend.devices.launching import MOST_PARAMETERS, Kernel, Launcher
 
 pytestmark = pytest.mark.skipif(
     sources.in_c("gpu_backend.devices._launching") is None, reason="launches are not compiled here"
@@ -191,8 +192,11 @@ def test_a_refusal_is_told_at_once_or_late(driver: Driver) -> None:
         refused()
         good()
     assert driver.launched[-1][0] == 5, "what came behind is not launched: nobody knows what it would read"
-    with pytest.raises(Refused, match=r"\(700, True, False\)"):
-        driver.launcher.settle()
+    driver.launcher.hold()
+    for what in (driver.launcher.settle, good, driver.launcher.settle):
+        with pytest.raises(Refused, match=r"\(700, True, False\)"):
+            what()
+    assert driver.launched[-1][0] == 5, "nor at once"
 
 
 def test_a_product_is_refused_as_its_librarys(driver: Driver) -> None:
@@ -229,7 +233,13 @@ def test_several_kernels_follow_each_other_from_one_memory(driver: Driver) -> No
 
 
 def test_what_lies_nowhere_is_refused(driver: Driver) -> None:
-    for first, end, places in ((0, 40, (0,)), (8, 16, (0,)), (16, 8, ()), (-8, 8, (0,)), (0, 16, tuple(range(300)))):
+    for first, end, places in (
+        (0, 40, (0,)),
+        (8, 16, (0,)),
+        (16, 8, ()),
+        (-8, 8, (0,)),
+        (0, 16, tuple([0] * (MOST_PARAMETERS + 1))),
+    ):
         with pytest.raises(ValueError, match=r"."):
             driver.launcher.kernels((Kernel(1, (1, 1, 1), (1, 1, 1), 0, first, end, places),), bytearray(32))
     with pytest.raises(TypeError):
@@ -239,9 +249,7 @@ def test_what_lies_nowhere_is_refused(driver: Driver) -> None:
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(
-        st.tuples(
-            st.sampled_from(["begin", "settle", "wait", "may", "may not", "launch", "table"]), st.integers(1, 400)
-        ),
+        st.tuples(st.sampled_from(["begin", "settle", "hold", "wait", "may", "may not", *_MADE]), st.integers(1, 400)),
         max_size=30,
     )
 )
@@ -266,7 +274,7 @@ def test_in_whatever_order_each_is_launched_once_and_in_its_turn(orders: list[tu
             driver.launcher.may_leave = order == "may"
         else:
             getattr(driver.launcher, order)()
-        if order in ("settle", "wait"):
+        if order in ("settle", "hold", "wait"):
             assert len(driver.launched) == count
     driver.launcher.wait()
     assert [number or 0 for *_, number in driver.launched] == list(range(count))

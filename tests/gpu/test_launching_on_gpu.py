@@ -1,0 +1,123 @@
+"""What a thread launches on a GPU is launched in its turn: the same bits as where each op is carried out by itself."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpu_backend.executor.heap import Kind
+from gpu_backend.wire.messages import Op
+from gpu_backend.wire.values import Ref, Tuple, Value
+from tests.gpu.test_segments_on_gpu import await_compiler
+from tests.unit.executor.program.played import PlayedNotebook
+
+pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
+
+_ALL, _OFF = ("store", "reuse", "replay", "segments", "products"), ("store", "reuse")
+#: What is there: two square matrices, a vector, and a kernel of the user's.
+LEFT, RIGHT, VECTOR, KERNEL = range(1, 5)
+_SIDE = 64
+_ROUNDS, _MESSAGE_OPS = 12, 400
+_SCALE = r"""extern "C" __global__ void scale(const double* x, double* y, double by) {
+  int at = blockIdx.x * blockDim.x + threadIdx.x;
+  if (at < 4096) y[at] = x[at] * by;
+}"""
+
+
+@pytest.fixture(scope="module")
+def cuda() -> Any:
+    from gpu_backend.devices.cuda import CudaDevice
+
+    return CudaDevice()
+
+
+def _notebook(device: Any, passes: tuple[str, ...]) -> PlayedNotebook:
+    on, numbers = PlayedNotebook(passes, device), np.random.default_rng(3)
+    for handle, shape in ((LEFT, (_SIDE, _SIDE)), (RIGHT, (_SIDE, _SIDE)), (VECTOR, (_SIDE,))):
+        on.stream.heap.put(handle, device.upload(numbers.normal(size=shape) / _SIDE))
+        on.stream.heap.ownership.own(handle)
+    on.stream.heap.put(KERNEL, device.resolve("cupy.RawKernel")(_SCALE, "scale"), Kind.KERNEL)
+    return on
+
+
+def _program(seed: int) -> list[Op]:
+    """Return ops that each need what those before them made; their own results have handles from 100 on."""
+    drawn, ops, last = random.Random(seed), [], LEFT
+    for out in range(100, 100 + _MESSAGE_OPS):
+        drop = (last,) if last >= 100 else None
+        one: tuple[str, tuple[Value, ...]] = drawn.choice([
+            ("cupy.add", (Ref(last), Ref(RIGHT))),
+            ("cupy.multiply", (Ref(last), 0.5)),
+            ("cupy.matmul", (Ref(last), Ref(RIGHT))),
+            ("cupy.subtract", (Ref(last), Ref(VECTOR))),
+            ("cupy.cumsum", (Ref(last),)),
+            ("cupy.roll", (Ref(last), 3)),
+            ("cupy.tanh", (Ref(last),)),
+        ])  # fmt: skip
+        if one[0] == "cupy.cumsum":  # of all elements: back to a matrix by what it is added to
+            ops += [Op(one[0], 50, one[1], kwargs={"axis": 1}), Op("cupy.add", out, (Ref(50), Ref(RIGHT)))]
+            ops.append(Op(".nothing", 0, (), (50, *(drop or ()))))
+        else:
+            ops += [Op(one[0], out, one[1]), Op(".nothing", 0, (), drop)]
+        last = out
+    ends = Op("cupy.ndarray.sum", 90, (Ref(last),)), Op("cupy.ndarray.copy", 91, (Ref(last),))
+    return [*ops, *ends, Op(".nothing", 0, (), (last,))]
+
+
+def _bits(device: Any, passes: tuple[str, ...]) -> list[bytes]:
+    on, found = _notebook(device, passes), []
+    for number in range(_ROUNDS):
+        on.run(*_program(number % 2), bundles=[64] * 20)
+        if on.stream._direct is not None and on.stream._direct.segment is not None:
+            await_compiler(device)
+        found += [on.contents(Ref(90)).tobytes(), on.contents(Ref(91)).tobytes()]
+        on.run(Op(".nothing", 0, (), (90, 91)))
+    return found
+
+
+def test_what_is_left_to_a_thread_gives_the_same_bits(cuda: Any) -> None:
+    before = cuda.launcher.left
+    assert _bits(cuda, _ALL) == _bits(cuda, _OFF)
+    assert cuda.launcher.left > before + 100, "hardly anything was left to the thread"
+
+
+def test_a_marker_stands_behind_what_was_left(cuda: Any) -> None:
+    on = _notebook(cuda, _ALL)
+    into = Ref(LEFT)
+    for _ in range(30):
+        on.run(*(Op("cupy.ndarray.sort", 0, (into,)), *[Op("cupy.add", 0, (into, 1.0, into))] * 100))
+        start = cuda.marker()
+        on.run(*[Op("cupy.cumsum", 60, (into,), (60,) if at else None) for at in range(100)])
+        end = cuda.marker()
+        cuda.synchronize()
+        assert end.is_done()
+        assert end.seconds_since(start) > 50e-6, "a hundred sums take longer than that"
+        on.run(Op(".nothing", 0, (), (60,)))
+
+
+def test_kernels_of_the_users_are_left_with_their_numbers(cuda: Any) -> None:
+    on, by = _notebook(cuda, _ALL), 0.0
+    on.stream.heap.put(70, cuda.upload(np.ones(4096)))
+    on.stream.heap.ownership.own(70)
+    on.stream.heap.put(71, cuda.upload(np.zeros(4096)))
+    on.stream.heap.ownership.own(71)
+    left = cuda.launcher.left
+    for number in range(40):
+        ops = []
+        for at in range(64):
+            by = float(64 * number + at)
+            ops.append(Op(".call", 0, (Ref(KERNEL), Tuple((16,)), Tuple((256,)), Tuple((Ref(70), Ref(71), by)))))
+        assert not on.run(*ops)
+        assert (on.contents(Ref(71)) == by).all()
+    assert cuda.launcher.left > left + 100, "hardly anything was left to the thread"
+
+
+def test_a_launch_that_is_refused_late_ends_the_session(cuda: Any) -> None:
+    from gpu_backend.devices.cuda_launches import LostLaunch, LostProduct
+
+    assert cuda.is_fatal(LostLaunch(1))
+    assert cuda.is_fatal(LostProduct(13))
+    assert cuda.error_name(LostLaunch(1)) == "cupy.cuda.driver.CUDADriverError"
