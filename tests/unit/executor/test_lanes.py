@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from gpu_backend.executor import lanes
 from gpu_backend.executor.control_door import Gates
 from gpu_backend.executor.conversation import Conversation
 from gpu_backend.executor.lanes import Lane, Lanes
@@ -137,3 +140,20 @@ def test_an_arbiter_hands_over_the_gate_of_its_own_device(scene: Scene) -> None:
     for descriptor in strange:
         with pytest.raises(OSError, match="Bad file descriptor"):
             os.fstat(descriptor)
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+@pytest.mark.parametrize("has_spare", [False, True])
+def test_launches_may_be_left_where_nobody_else_wants_device_or_processor(
+    monkeypatch: pytest.MonkeyPatch, is_shared: bool, has_spare: bool
+) -> None:
+    waited: list[bool] = []
+    launcher: Any = SimpleNamespace(may_leave=None, wait=lambda: waited.append(launcher.may_leave))
+    monkeypatch.setattr(lanes, "has_spare", lambda: has_spare)
+    find = lanes._leaving(launcher, is_shared)
+    find(True)
+    assert launcher.may_leave == (has_spare and not is_shared)
+    assert not waited
+    find(False)
+    assert waited == [False], "what is under way is with the driver, and nothing more is left"
+    lanes._leaving(None, is_shared)(False)

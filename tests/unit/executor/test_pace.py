@@ -281,3 +281,22 @@ def test_how_far_the_device_is_is_known_by_its_markers(pace: Pace, queue: Queue)
     queue.now = queue.free_at
     pace.collect()
     assert pace.done_through == 3
+
+
+def test_it_is_said_before_each_group_and_at_once_whether_others_want_the_device(queue: Queue) -> None:
+    said: list[bool] = []
+    pace = Pace(queue.marker, queue.clock, said.append)
+    pace.begin(False)
+    pace.begin(False)
+    assert said == [True], "the group goes on"
+    pace.bound(True, 0)
+    assert said == [True, False]
+    pace.note_launches(1)
+    pace.close_group()
+    pace.begin(False)
+    assert said == [True, False, False]
+    pace.bound(False, 0)
+    pace.note_launches(1)
+    pace.close_group()
+    pace.begin(False)
+    assert said[-1]
