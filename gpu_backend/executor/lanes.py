@@ -50,14 +50,14 @@ def _leaving(launcher: Launcher | None, is_shared: bool) -> Callable[[bool], Non
     together: what is refused late would be everybody's fault.
     """
 
-    def find(is_alone: bool) -> None:
+    def say_alone(is_alone: bool) -> None:
         if launcher is None:
             return
         launcher.may_leave = is_alone and not is_shared and has_spare()
         if not is_alone:
             launcher.wait()
 
-    return find
+    return say_alone
 
 
 class Lanes:

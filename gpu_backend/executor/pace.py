@@ -61,14 +61,17 @@ class Pace:
         Puts a marker into the device's queue.
     clock
         The host's, in seconds.
-    find
+    say_alone
         Told whether the device is this session's alone, before each group, and when others come to want it.
     """
 
     def __init__(
-        self, marker: Callable[[], Marker], clock: Callable[[], float], find: Callable[[bool], None] = lambda one: None
+        self,
+        marker: Callable[[], Marker],
+        clock: Callable[[], float],
+        say_alone: Callable[[bool], None] = lambda one: None,
     ) -> None:
-        self._marker, self._find = marker, find
+        self._marker, self._say_alone = marker, say_alone
         self._clock = clock
         self._groups: deque[_Group] = deque()
         self._start: Marker | None = None  # of the group that is being launched
@@ -106,7 +109,7 @@ class Pace:
         """Keep little in flight while others want the device; at most ``window_ops``, where that is not 0."""
         self._is_contended = is_contended
         if is_contended:
-            self._find(False)
+            self._say_alone(False)
         self._window_seconds = _SHORT_WINDOW_SECONDS if is_contended else _WINDOW_SECONDS
         self._window_ops = window_ops
         self._fit_groups()
@@ -124,7 +127,7 @@ class Pace:
         if self._is_begun:
             return
         self.collect()
-        self._find(not self._is_contended)
+        self._say_alone(not self._is_contended)
         self._begun_at, self._is_begun = self._clock(), True
         if self._groups:
             self._start = self._groups[-1].end

@@ -203,7 +203,7 @@ class Direct:
     def settle(self, op: Op) -> None:
         """Launch, and make the arrays that ``op`` is given, which goes CuPy's way."""
         self.tally.note(op.name)
-        if op.name == SET_ATTRIBUTE:  # of a kernel, perhaps: how much it may have of what
+        if op.name == SET_ATTRIBUTE and self._calls.kernel_of(op):  # such as how much memory it may share
             self._forget()
         self.await_launches()
         self.launch()

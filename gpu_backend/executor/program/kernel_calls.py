@@ -112,15 +112,20 @@ class KernelCalls:
         #: By kernel: the numbers that did not fit when it was called last, and how often they have come.
         self._unfit: dict[int, tuple[tuple[bytes, ...], int]] = {}
 
+    def kernel_of(self, op: Op) -> int:
+        """Return the handle of the kernel that an op is about, which comes first; 0 if it is about none."""
+        first = op.args[0] if op.args else None
+        if type(first) is not Ref or self._heap.kind(first.handle) is not Kind.KERNEL:
+            return 0
+        return first.handle
+
     def way(self, op: Op, places: list[Any]) -> tuple[object, ...] | None:
         """Return what the call is known by, and add its arrays and numbers to ``places``; None for CuPy's way."""
-        kernel = op.args[0] if op.args else None
-        if type(kernel) is not Ref or self._heap.kind(kernel.handle) is not Kind.KERNEL:
+        kernel = self.kernel_of(op)
+        if not kernel or self._ways.get(kernel, 0) > _MOST_WAYS:
             return None
-        if self._ways.get(kernel.handle, 0) > _MOST_WAYS:
-            return None
-        way: list[object] = [CALL, kernel.handle]
-        has_numbers = kernel.handle not in self.by_bits
+        way: list[object] = [CALL, kernel]
+        has_numbers = kernel not in self.by_bits
         for at, arg in enumerate(op.args[1:], 1):
             if at == GIVEN and type(arg) is Tuple and has_numbers:
                 is_added = self._add_given(arg, places, way)

@@ -242,6 +242,9 @@ def test_what_lies_nowhere_is_refused(driver: Driver) -> None:
     ):
         with pytest.raises(ValueError, match=r"."):
             driver.launcher.kernels((Kernel(1, (1, 1, 1), (1, 1, 1), 0, first, end, places),), bytearray(32))
+    most = Kernel(1, (1, 1, 1), (1, 1, 1), 0, 0, 16, (0,) * MOST_PARAMETERS)
+    driver.launcher.kernels((most,), bytearray(16))()
+    assert len(driver.launched) == 1
     with pytest.raises(TypeError):
         driver.kernel(bytearray(16))(1)
 

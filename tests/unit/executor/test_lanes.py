@@ -150,10 +150,10 @@ def test_launches_may_be_left_where_nobody_else_wants_device_or_processor(
     waited: list[bool] = []
     launcher: Any = SimpleNamespace(may_leave=None, wait=lambda: waited.append(launcher.may_leave))
     monkeypatch.setattr(lanes, "has_spare", lambda: has_spare)
-    find = lanes._leaving(launcher, is_shared)
-    find(True)
+    say_alone = lanes._leaving(launcher, is_shared)
+    say_alone(True)
     assert launcher.may_leave == (has_spare and not is_shared)
     assert not waited
-    find(False)
+    say_alone(False)
     assert waited == [False], "what is under way is with the driver, and nothing more is left"
     lanes._leaving(None, is_shared)(False)

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from gpu_backend.executor.config import PASSES
+from gpu_backend.executor.heap import Kind
 from gpu_backend.sources import are_asked_for
 from gpu_backend.wire.messages import Op
-from gpu_backend.wire.values import Ref
+from gpu_backend.wire.values import Ref, Tuple
 from tests.unit.executor.program.numpy_replays import GatheringCpu
 from tests.unit.executor.program.played import PlayedNotebook, added
 from tests.unit.executor.program.test_passes import BEGIN
@@ -20,6 +21,9 @@ except ImportError:
     pytest.skip("nothing is compiled here", allow_module_level=True)
 if are_asked_for():
     pytest.skip("nothing compiled is wanted here", allow_module_level=True)
+
+
+_KERNEL = 'extern "C" __global__ void nothing() {}'
 
 
 class Launcher:
@@ -136,6 +140,10 @@ def test_what_was_refused_late_is_told_of_the_next_op_that_is_pythons(on: Played
 def test_a_kernels_attribute_ends_what_was_captured(on: PlayedNotebook) -> None:
     direct = on.stream._direct
     assert direct is not None
-    assert direct._courses
-    on.run(Op(".setattr", 0, (Ref(1), "max_dynamic_shared_size_bytes", 0)))
+    known = dict(direct._courses)
+    assert known
+    on.run(Op(".setattr", 0, (Ref(1), "shape", Tuple((2, 3)))))
+    assert direct._courses == known, "as of what is no kernel: programs set those in loops"
+    on.stream.heap.put(90, on.device.resolve("cupy.RawKernel")(_KERNEL, "nothing"), Kind.KERNEL)
+    assert not on.run(Op(".setattr", 0, (Ref(90), "max_dynamic_shared_size_bytes", 0)))
     assert not direct._courses, "a launch that the driver would refuse is made by CuPy, at its own line"
