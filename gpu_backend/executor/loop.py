@@ -45,6 +45,9 @@ SLICE_SECONDS: Final = 0.01
 #: How long to sleep at most while the device works, or the notebook does not read; and who fills the device with ops
 #: that take less looks for room without sleeping, where others wait: a short window is soon empty.
 DEVICE_SECONDS: Final = 1e-3
+#: How long to sleep at most while the device has all the work that it may have of ops that take less, with nobody else:
+#: where some took longer before, there is room much sooner than was thought.
+ROOM_SECONDS: Final = 0.25e-3
 #: How long to sleep at most behind a shut gate while a long op runs: others may wait for its end.
 DRAIN_SECONDS: Final = 0.25e-3
 #: How long to sleep at most behind a shut gate: its arbiter rings, unless it dies.
@@ -127,7 +130,7 @@ def _await_room(view: View, now: float) -> Step:
     if view.told is _NOTHING:
         return Report(_ROOM, False)
     if not view.is_contended:
-        return Sleep(_ROOM, now + DEVICE_SECONDS)
+        return Sleep(_ROOM, now + (ROOM_SECONDS if view.op_seconds < ROOM_SECONDS else DEVICE_SECONDS))
     if view.op_seconds < DEVICE_SECONDS:
         return Spin(_ROOM, now + SPIN_SECONDS)
     return Sleep(_ROOM, now + SPIN_SECONDS)

@@ -21,8 +21,9 @@ _LINALG_MODULES = (
     "cupyx.scipy.sparse.linalg.", "cupyx.cusolver.", "cupyx.cusparse.", "cupyx.lapack.", "cupyx.cutensor.",
 )  # fmt: skip
 _HOST_NAMES = frozenset(
-    """.nothing .keep .window .fail .doc .memory .cached_codes .compile .python_kernel .module_of_file .getattr .setattr
-    .synchronize .wait_event cupy.RawKernel cupy.RawModule cupy.ElementwiseKernel cupy.ReductionKernel""".split()
+    """.nothing .keep .window .layout .fail .doc .memory .ways .cached_codes .compile .python_kernel .module_of_file
+    .getattr .setattr .synchronize .wait_event
+    cupy.RawKernel cupy.RawModule cupy.ElementwiseKernel cupy.ReductionKernel""".split()
 )
 _KERNEL_NAMES: Final = frozenset((".call", ".launch"))
 _BY_LAST_NAME: dict[OpClass, str] = {

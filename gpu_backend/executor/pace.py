@@ -183,7 +183,7 @@ class Pace:
         self.ops_done += ops
         self.in_flight_ops -= ops
         self._free_at = self._clock() + self.in_flight_ops * self.op_seconds
-        if ops:
+        if ops and not _is_of_host(counts):
             each = seconds / ops
             self.op_seconds = max(_LEAST_OP_SECONDS, (self.op_seconds + each) / 2)
             self.longest_seconds = max(each, self.longest_seconds * _REMEMBERED)
@@ -236,3 +236,8 @@ class Pace:
             return True
         is_long = self._is_contended and self.op_seconds > _LONG_OP_SECONDS
         return flying >= (1 if is_long else 2) and flying * self.op_seconds >= self._window_seconds
+
+
+def _is_of_host(counts: list[int]) -> bool:
+    """Tell whether nothing was for the device: how long that took says nothing of ops to come."""
+    return counts[HOST] > 0 and not any(counts[:HOST])

@@ -1,8 +1,9 @@
 """How long to look for something without sleeping: as long as that has paid lately. Pure.
 
 To be woken costs more than most answers take, and a processor that spins is one that nobody else has. So the time
-grows where what was waited for came a little too late for it, and is the least again as soon as something took so long
-that no spinning would have helped, as virtual machines poll before they halt.
+grows where what was waited for came a little too late for it, as virtual machines poll before they halt. Where
+something took so long that no spinning would have helped, no more is spun than was a tenth of it: programs ask often
+and pause in between, and what one pause would undo each of them had to learn again.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ __all__ = ["MOST_SECONDS", "Spinning"]
 
 #: So long at most, seconds: for programs that pause a few milliseconds between two questions.
 MOST_SECONDS: Final = 6e-3
+#: What may be spun in vain, of what was waited.
+_IN_VAIN: Final = 0.1
 
 
 class Spinning:
@@ -40,6 +43,6 @@ class Spinning:
     def note(self, waited: float, has_come: bool = True) -> None:
         """Take in how long was waited, awake or asleep; ``has_come`` says whether it came by then."""
         if waited > MOST_SECONDS:
-            self._paying = self._least
+            self._paying = max(self._least, min(self._paying, _IN_VAIN * waited))
         elif has_come and waited > self._paying:
             self._paying = min(MOST_SECONDS, 2 * self._paying)

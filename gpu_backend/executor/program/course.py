@@ -22,7 +22,7 @@ class Course:
 
     __slots__ = (
         "copies", "into", "is_kernel", "may_coincide", "product", "reduction", "refused", "replay", "seen", "spans",
-        "step",
+        "step", "waited",
     )  # fmt: skip
 
     def __init__(
@@ -38,6 +38,8 @@ class Course:
         self.refused = ""
         #: How often it came and went CuPy's way; below zero if it always will.
         self.seen = 0
+        #: How often it was to be gathered with others, and that was not compiled yet.
+        self.waited = 0
         #: Which operand an elementwise op writes into that has no result. Another may lie just there: each element is
         #: read before it is written.
         self.into, self.may_coincide = into, may_coincide

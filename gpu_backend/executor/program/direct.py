@@ -21,7 +21,7 @@ from gpu_backend.executor.program.kernel_calls import CALL, KernelCalls
 from gpu_backend.executor.program.operands import Number, Operands, encoded, fills_otherwise, is_fill, is_whole, number
 from gpu_backend.executor.program.plan import Plan
 from gpu_backend.executor.program.products import Multiplications, make_multiplications
-from gpu_backend.executor.program.recurring import Recurring, learn, make_recurring
+from gpu_backend.executor.program.recurring import Learning, Recurring, make_recurring
 from gpu_backend.executor.program.reductions import Reductions
 from gpu_backend.executor.program.replay import Replayer
 from gpu_backend.executor.program.segment import STORES, Segment
@@ -42,8 +42,10 @@ log = logging.getLogger("executor")
 _MOST_COURSES = 1 << 15
 #: So often an op has to come in one way before it is captured, which takes as long as it saves in about so many more.
 _WANTED = 8
+#: And one that is summed by a library meanwhile, which is nearly as fast: slices that grow come in one way each.
+_WANTED_OF_SUMS = 64
 #: So often it has to come before it is captured while nobody waits; and how many ways wait for that at most.
-_NOTED, _MOST_LESSONS = 2, 256
+_NOTED, _MOST_LESSONS = 2, 1024
 #: What puts a number or an array into a window, if the index is the one for all of it: as `STORE` does.
 _SET = "cupy.ndarray.__setitem__"
 
@@ -71,6 +73,7 @@ class Direct:
         if segment is not None:
             by_bits = self._calls.by_bits
             self.recurring = make_recurring(heap, operands, self._takes, segment, by_bits, device.launcher)
+        self._learning = Learning(self.recurring, heap) if self.recurring is not None else None
 
     def take(self, op: Op) -> bool:
         """Carry out ``op``, which wants no answer and is for the default stream, if that can be; return whether it was.
@@ -194,6 +197,8 @@ class Direct:
         """Have the device carry out what is gathered."""
         if self.segment is not None and self.segment.table.ops:
             self.segment.launch()
+        if self._learning is not None and self._learning.review_at:
+            self._learning.review()
 
     def await_launches(self) -> None:
         """Have all that was launched be with the driver, and what is launched next be so at once."""
@@ -236,8 +241,8 @@ class Direct:
             is_done = True
         else:
             return self._launch_again(op, course, places)
-        if is_done and self.recurring is not None:
-            learn(self.recurring, self._heap, op, course, places)
+        if is_done and self._learning is not None:
+            self._learning.note(op, course, places)
         return is_done
 
     def _differs(self, op: Op, course: Course, places: Sequence[Any]) -> bool:
@@ -294,10 +299,8 @@ class Direct:
                 self._calls.note_unfit(op)
             if self._places.kept:
                 self._places.kept.clear()
-        # What may be gathered before long is not learnt as a launch.
-        is_settled = course.step is None and is_gathered == (course.copies is not None)
-        if is_done and is_settled and self.recurring is not None:
-            learn(self.recurring, self._heap, op, course, places)
+        if is_done and self._learning is not None:
+            self._learning.note_replayed(op, course, places, is_gathered)
         return is_done
 
     def _replay(self, op: Op, course: Course, places: Sequence[Any]) -> Replay | None:
@@ -308,7 +311,8 @@ class Direct:
         if course.seen == _NOTED:
             lying = [one if type(one) is Number else Place(0, one.layout, None) for one in places]
             self._lessons.append(Lesson(op, course, lying))
-        return self._capture(op, course, places) if course.seen >= _WANTED else None
+        wanted = _WANTED if course.reduction is None else _WANTED_OF_SUMS
+        return self._capture(op, course, places) if course.seen >= wanted else None
 
     def _capture(self, op: Op, course: Course, places: Sequence[Any]) -> Replay | None:
         assert self.replayer is not None

@@ -9,6 +9,7 @@ back to Python: what is new, what finds no memory, a table that is full. Where n
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from time import perf_counter
 from typing import Any, Protocol
 
 from gpu_backend import sources
@@ -30,7 +31,10 @@ from gpu_backend.wire import values as wire
 from gpu_backend.wire.messages import Op, Want
 from gpu_backend.wire.values import Ref, Value, View
 
-__all__ = ["Recurring", "learn", "make_recurring", "raise_failure"]
+__all__ = ["Learning", "Recurring", "make_recurring", "raise_failure"]
+
+#: An op that could not be gathered so often recurs by its launch; and how often that is looked at again, seconds.
+_WAITED, _REVIEW_SECONDS = 8, 0.25
 
 Recipe = tuple[Any, ...]
 _MemoryAndWork = tuple[tuple[tuple[int, Layout], ...], int, tuple[Recipe, ...], Recipe | None]
@@ -66,6 +70,9 @@ class Recurring(Protocol):
 
     def learn(self, op: Op, known_by: object, recipe: Recipe | None) -> None:
         """Note that ``op`` was carried out by ``recipe``, for those that come in the same way; None if none may."""
+
+    def review(self) -> None:
+        """Have ops that recur by a launch for now be learnt anew, as they come again."""
 
     def forget(self) -> None:
         """Forget all ways; while ops are carried out, once they are: until then nothing is learnt."""
@@ -105,14 +112,45 @@ def raise_failure(recurring: Recurring) -> None:
         raise failure
 
 
-def learn(recurring: Recurring, heap: Heap, op: Op, course: Course, places: Sequence[Place | Number]) -> None:
-    """Have ``op`` recur, which was carried out as ``course`` says, on operands that lie at ``places``."""
-    known_by = course.product or course.step or course.replay
-    if recurring.lacks(op, known_by, course.replay is not None):
-        recurring.learn(op, known_by, _recipe(heap, op, course, places))
+class Learning:
+    """Has ops recur that were carried out."""
+
+    def __init__(self, recurring: Recurring, heap: Heap) -> None:
+        self._recurring, self._heap = recurring, heap
+        #: When what recurs for now is learnt anew, by `time.perf_counter`; 0 if nothing does.
+        self.review_at = 0.0
+
+    def note(self, op: Op, course: Course, places: Sequence[Place | Number], for_now: bool = False) -> None:
+        """Have ``op`` recur, which was carried out as ``course`` says, on operands that lie at ``places``.
+
+        ``for_now`` says that it was launched, and may be gathered with others one day.
+        """
+        known_by = course.replay if for_now else course.product or course.step or course.replay
+        if self._recurring.lacks(op, known_by, course.replay is not None):
+            self._recurring.learn(op, known_by, _recipe(self._heap, op, course, places, for_now))
+
+    def note_replayed(self, op: Op, course: Course, places: Sequence[Place | Number], is_gathered: bool) -> None:
+        """Have ``op`` recur, which was replayed: by a launch, or ``is_gathered`` with others.
+
+        One that may be gathered before long does not recur as a launch, unless it has waited for that often: until it
+        is compiled a second may pass, or many.
+        """
+        if course.step is None and is_gathered == (course.copies is not None):
+            self.note(op, course, places)
+        elif not is_gathered:
+            course.waited += 1
+            if course.waited >= _WAITED:
+                self.note(op, course, places, for_now=True)
+                self.review_at = self.review_at or perf_counter() + _REVIEW_SECONDS
+
+    def review(self) -> None:
+        """Have what recurs for now be learnt anew, if it is time: it may be compiled by then."""
+        if perf_counter() >= self.review_at:
+            self.review_at = 0.0
+            self._recurring.review()
 
 
-def _recipe(heap: Heap, op: Op, course: Course, places: Sequence[Place | Number]) -> Recipe | None:
+def _recipe(heap: Heap, op: Op, course: Course, places: Sequence[Place | Number], for_now: bool) -> Recipe | None:
     """Return what `csrc/learning.h` reads; None for a way that cannot recur, as one that makes several arrays."""
     if course.replay is not None and len(course.replay.made) > 1:
         return None
@@ -122,18 +160,20 @@ def _recipe(heap: Heap, op: Op, course: Course, places: Sequence[Place | Number]
     operands = [None if type(one) is Number else _lying(one, next(lying, None)) for one in places]
     if next(lying, None) is not None or any(one == () for one in operands):
         return None
-    blocks, made, instructions, launched = _memory_and_work(op, course, places)
-    step, is_store = course.step, op.name == STORE
+    step, is_store = None if for_now else course.step, op.name == STORE
+    blocks, made, instructions, launched = _memory_and_work(op, course, step, places, for_now)
     mixes_nans = step is not None and step.mixes_nans
     return (
         tuple(operands), blocks, made, instructions, launched, bool(op.out), course.may_coincide, course.into,
-        mixes_nans, is_store,
+        mixes_nans, is_store, for_now,
     )  # fmt: skip
 
 
-def _memory_and_work(op: Op, course: Course, places: Sequence[Place | Number]) -> _MemoryAndWork:
+def _memory_and_work(
+    op: Op, course: Course, step: Step | None, places: Sequence[Place | Number], for_now: bool
+) -> _MemoryAndWork:
     """Return the blocks that an op takes and which of them is its result, its instructions, and what is launched."""
-    product, step, replay = course.product, course.step, course.replay
+    product, replay = course.product, course.replay
     if product is not None:
         return _product(product)
     if step is not None:
@@ -142,7 +182,7 @@ def _memory_and_work(op: Op, course: Course, places: Sequence[Place | Number]) -
     assert replay is not None
     blocks = tuple((_rounded(size), layout) for size, layout in replay.blocks)
     made = replay.made[0].block if replay.made else -1
-    if course.copies is not None:
+    if course.copies is not None and not for_now:
         return blocks, made, _copies(replay, course.copies), None
     return blocks, made, (), _launched(replay)
 

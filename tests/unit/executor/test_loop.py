@@ -67,7 +67,7 @@ DECISIONS: dict[str, tuple[View, Step]] = {
     "before it sleeps it learns": (but(IDLE, has_lesson=True), Learn()),
     "but not before all is told": (but(IDLE, has_lesson=True, told=Told.NOTHING), Report(Wait.WORK, True)),
     "nor while a message may come at once": (but(IDLE, has_lesson=True, since=NOW), Spin(Wait.WORK, NOW + 60e-6)),
-    "nor while ops wait": (but(FULL, has_lesson=True), Sleep(Wait.ROOM, NOW + 1e-3)),
+    "nor while ops wait": (but(FULL, has_lesson=True), Sleep(Wait.ROOM, NOW + 0.25e-3)),
     "a question is gone through again": (JUST_ASKED, Rehearse()),
     "but not all the time": (but(JUST_ASKED, rehearse_at=NOW + 1e-3), Sleep(Wait.WORK, NOW + 1e-3)),
     "nor for ever": (but(JUST_ASKED, rehearse_until=NOW), Sleep(Wait.WORK, NOW + 1.0)),
@@ -94,7 +94,8 @@ DECISIONS: dict[str, tuple[View, Step]] = {
     ),
     # the device is full
     "who has filled the device tells what is due": (but(FULL, told=Told.NOTHING), Report(Wait.ROOM, False)),
-    "alone it sleeps for a moment": (FULL, Sleep(Wait.ROOM, NOW + 1e-3)),
+    "alone it sleeps for a moment": (FULL, Sleep(Wait.ROOM, NOW + 0.25e-3)),
+    "and for longer where ops are long": (but(FULL, op_seconds=0.25e-3), Sleep(Wait.ROOM, NOW + 1e-3)),
     "beside others short ops are waited for awake": (but(FULL, is_contended=True), Spin(Wait.ROOM, NOW + 60e-6)),
     "and long ones asleep": (but(FULL, is_contended=True, op_seconds=1e-3), Sleep(Wait.ROOM, NOW + 60e-6)),
     # the gate is shut

@@ -26,23 +26,35 @@ def test_it_grows_to_what_was_waited_for_and_no_further() -> None:
     assert 1e-3 <= spinning.seconds < 2e-3
 
 
-def test_what_takes_longer_than_spinning_could_help_ends_it() -> None:
+def test_where_no_spinning_could_help_a_tenth_is_spun_at_most() -> None:
     spinning = Spinning(LEAST, lambda: True)
     for _ in range(20):
         spinning.note(5e-3)
     assert spinning.seconds == MOST_SECONDS
+    spinning.note(1.0)
+    assert spinning.seconds == MOST_SECONDS
+    spinning.note(20e-3)
+    assert spinning.seconds == pytest.approx(2e-3)
     spinning.note(50e-3)
-    assert spinning.seconds == LEAST
+    assert spinning.seconds == pytest.approx(2e-3), "it is no longer than it paid"
+
+
+def test_a_program_that_asks_often_and_pauses_in_between_need_not_be_learnt_again_each_time() -> None:
+    spinning = Spinning(LEAST, lambda: True)
+    for _ in range(3):
+        spinning.note(250e-6)
+        spinning.note(10e-3)
+    assert spinning.seconds >= 250e-6
 
 
 def test_what_did_not_come_makes_it_no_longer() -> None:
     spinning = Spinning(LEAST, lambda: True)
     spinning.note(1e-3, has_come=False)
     assert spinning.seconds == LEAST
-    spinning.note(1e-3)
-    assert spinning.seconds > LEAST
-    spinning.note(50e-3, has_come=False)
-    assert spinning.seconds == LEAST
+    for _ in range(20):
+        spinning.note(5e-3)
+    spinning.note(7e-3, has_come=False)
+    assert spinning.seconds == pytest.approx(0.7e-3)
 
 
 def test_without_a_processor_to_spare_it_is_the_least() -> None:

@@ -156,9 +156,9 @@ static int read_recipe(Way *way, PyObject *recipe)
 {
     PyObject *operands, *blocks, *instructions, *launched;
     way->alignment = 1;
-    if (!PyArg_ParseTuple(recipe, "O!O!iO!Oppipp", &PyTuple_Type, &operands, &PyTuple_Type, &blocks, &way->made,
+    if (!PyArg_ParseTuple(recipe, "O!O!iO!Oppippp", &PyTuple_Type, &operands, &PyTuple_Type, &blocks, &way->made,
                           &PyTuple_Type, &instructions, &launched, &way->has_out, &way->may_coincide, &way->into,
-                          &way->mixes_nans, &way->fills))
+                          &way->mixes_nans, &way->fills, &way->for_now))
         return -1;
     if (PyTuple_GET_SIZE(operands) > MOST_OPERANDS || PyTuple_GET_SIZE(blocks) > MOST_BLOCKS)
         return 0; /* more than such an op has: no key has so many operands */
@@ -264,6 +264,23 @@ static PyObject *forget(Recurring *self, PyObject *nothing)
     Py_RETURN_NONE;
 }
 
+/* Have each way that is one for now be learnt anew; nothing while ops are carried out. */
+static PyObject *review(Recurring *self, PyObject *nothing)
+{
+    (void)nothing;
+    for (Py_ssize_t i = 0; self->ways != NULL && !self->is_running && i < TABLE; i++) {
+        Way *way = self->ways[i];
+        if (way == NULL || !way->for_now)
+            continue;
+        PyObject *known_by = way->known_by;
+        way->operands = -1;
+        way->for_now = 0;
+        way->known_by = Py_NewRef(Py_None);
+        Py_DECREF(known_by); /* last: what is let go of may set off anything */
+    }
+    Py_RETURN_NONE;
+}
+
 /* All that it holds, but for its ways. */
 #define EACH_HELD(what) \
     what(self->takes) what(self->places) what(self->known) what(self->spare) what(self->kept) what(self->objects) \
@@ -343,6 +360,7 @@ static PyMethodDef methods[] = {
     {"run", (PyCFunction)(void (*)(void))run, METH_FASTCALL, "Carry out ops; return the place of the first that is for others."},
     {"lacks", (PyCFunction)(void (*)(void))lacks, METH_FASTCALL, "Tell whether an op's way is to be learnt."},
     {"learn", (PyCFunction)(void (*)(void))learn, METH_FASTCALL, "Note how an op was carried out, for those that come so again."},
+    {"review", (PyCFunction)review, METH_NOARGS, "Have ways that are for now be learnt anew."},
     {"forget", (PyCFunction)forget, METH_NOARGS, "Forget all ways, once nothing is carried out."},
     {NULL, NULL, 0, NULL},
 };

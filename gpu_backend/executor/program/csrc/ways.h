@@ -58,7 +58,7 @@ typedef struct {
     /* What it was learnt from, which is kept alive with all that is borrowed from it: layouts, codes, sizes. */
     PyObject *known_by, *recipe, *held;
     /* How many operands it has; below zero for a way that nothing recurs in. */
-    int operands, blocks, made, has_out, may_coincide, into, mixes_nans, fills;
+    int operands, blocks, made, has_out, may_coincide, into, mixes_nans, fills, for_now;
     Lying lying[MOST_OPERANDS];
     PyObject *sizes[MOST_BLOCKS], *layouts[MOST_BLOCKS];
     Py_ssize_t alignment;

@@ -271,7 +271,7 @@ def test_a_recipe_that_names_what_it_does_not_have_is_refused() -> None:
     on = notebook()
     lies = (contiguous((6,), np.dtype(float)), 0, 48, 0, 48, 8)
     instruction = (bytes(160), 0, 6, ((0, 0), (0, 0)), ())
-    sound = ((lies,), (), -1, (instruction,), None, False, True, 0, False, True)
+    sound = ((lies,), (), -1, (instruction,), None, False, True, 0, False, True, False)
     op = Op(".store", 0, (Ref(3), Ref(4)))
     on.run(op)
     recurring(on).learn(op, None, sound)

@@ -50,7 +50,7 @@ def test_what_is_forgotten_while_an_op_is_carried_out_stays_until_it_is() -> Non
 
     op = Op(".store", 0, (Ref(3), Ref(4)))
     launched = (lambda: done.append("launched"), holds, bytearray(8), (), (), 1, ())
-    recipe = ((lies, lies), (), -1, (), launched, False, True, 0, False, True)
+    recipe = ((lies, lies), (), -1, (), launched, False, True, 0, False, True, False)
     on.run(op)
     recurring(on).forget()
     recurring(on).learn(op, None, recipe)
