@@ -318,7 +318,8 @@ class Loop:
 
     def note_heard(self, now: float, has_come: bool) -> None:
         """Note that who waited for work looked at the sockets; ``has_come`` says that a message came."""
-        self._spinning.note(now - self._since, has_come)
+        if has_come:
+            self._spinning.note(now - self._since)
         self.note_looked(now, has_come)
 
     def note_told(self, is_resting: bool) -> None:

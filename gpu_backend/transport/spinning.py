@@ -40,9 +40,9 @@ class Spinning:
         """How long to spin now. For who begins to wait: to ask what the system has to spare takes a while sometimes."""
         return self._paying if self._paying > self._least and self._has_spare() else self._least
 
-    def note(self, waited: float, has_come: bool = True) -> None:
-        """Take in how long was waited, awake or asleep; ``has_come`` says whether it came by then."""
+    def note(self, waited: float) -> None:
+        """Take in how long was waited, awake and asleep, for what has come now."""
         if waited > MOST_SECONDS:
             self._paying = max(self._least, min(self._paying, _IN_VAIN * waited))
-        elif has_come and waited > self._paying:
+        elif waited > self._paying:
             self._paying = min(MOST_SECONDS, 2 * self._paying)

@@ -52,6 +52,8 @@ class Link:
         self._poll.register(self._socket.fileno(), select.POLLIN)
         self._has_news = socket.has_news
         self._spinning = Spinning(_SPIN_SECONDS, has_spare)
+        #: Since when is waited for a message, by turns of whoever does; 0 if one was the last that came.
+        self._waits_since = 0.0
         self._is_cut = False
         self.is_torn = False
 
@@ -85,7 +87,7 @@ class Link:
             if timeout_seconds and (message := self._soon(asked, timeout_seconds)) is not None:
                 return message
             until = asked + timeout_seconds
-            spin_until = min(until, asked + self._spinning.seconds)
+            spin_until = min(until, (self._waits_since or asked) + self._spinning.seconds)
             was_sending = not self._push()
             while (message := self._take()) is None:
                 now = monotonic()
@@ -100,7 +102,7 @@ class Link:
             self.is_torn = False
             return None
         if timeout_seconds:
-            self._spinning.note(monotonic() - asked, message is not None)
+            self._note_wait(asked, message is not None)
         if message is None and asked - self._heard_at > _HEAR_SECONDS:  # time may have been over before it could wait
             self._heard_at = asked
             self._socket.wake(is_rung=bool(self._poll.poll(0)))  # what was rung for is read by the next look
@@ -120,8 +122,14 @@ class Link:
         if message is None:
             self.is_torn = False
         else:
-            self._spinning.note(monotonic() - asked)
+            self._note_wait(asked, True)
         return message
+
+    def _note_wait(self, asked: float, has_come: bool) -> None:
+        since = self._waits_since or asked
+        if has_come:
+            self._spinning.note(monotonic() - since)
+        self._waits_since = 0.0 if has_come else since
 
     def _spin(self, until: float) -> bool:
         """Look for news without sleeping; False if there are none ``until`` then."""

@@ -249,3 +249,54 @@ def test_who_only_looks_hears_that_the_peer_is_gone(
             found.append(plain(message))
     assert found == [[b"last words"]]
     assert not linked.link.is_torn
+
+
+class Spun:
+    """Says for how long to spin, and notes how long was waited."""
+
+    seconds = 5e-3
+
+    def __init__(self) -> None:
+        self.waited: list[float] = []
+
+    def note(self, waited: float) -> None:
+        self.waited.append(waited)
+
+
+def test_who_waits_long_spins_once_and_not_in_each_turn(
+    make_linked: Callable[[], Linked], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    linked, spun, now = make_linked(), Spun(), [monotonic() - 1e6]
+    link, looked = linked.link, []
+    spin = link._spin
+
+    def clock() -> float:
+        now[0] += 1e-4
+        return now[0]
+
+    def noted(until: float) -> bool:
+        looked.append(until - now[0])
+        return spin(until)
+
+    def slept(seconds: float) -> None:
+        now[0] += seconds
+
+    monkeypatch.setattr(links, "monotonic", clock)
+    for name, one in (("_spinning", spun), ("_spin", noted), ("_sleep", slept)):
+        monkeypatch.setattr(link, name, one)
+
+    def receive() -> None:
+        linked.send([b"at last"])
+        linked.wait_arrived()
+        assert link.receive(90.0) is not None
+        link.is_torn = False
+
+    for turn in range(4):
+        looked.clear()
+        assert link.receive(20e-3) is None
+        assert (max(looked) > 0) is (turn == 0)
+    assert spun.waited == []
+    receive()
+    receive()
+    first, second = spun.waited
+    assert first > 4 * 20e-3 > 20e-3 > second

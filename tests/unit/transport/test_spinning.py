@@ -47,16 +47,6 @@ def test_a_program_that_asks_often_and_pauses_in_between_need_not_be_learnt_agai
     assert spinning.seconds >= 250e-6
 
 
-def test_what_did_not_come_makes_it_no_longer() -> None:
-    spinning = Spinning(LEAST, lambda: True)
-    spinning.note(1e-3, has_come=False)
-    assert spinning.seconds == LEAST
-    for _ in range(20):
-        spinning.note(5e-3)
-    spinning.note(7e-3, has_come=False)
-    assert spinning.seconds == pytest.approx(0.7e-3)
-
-
 def test_without_a_processor_to_spare_it_is_the_least() -> None:
     has_spare = True
     spinning = Spinning(LEAST, lambda: has_spare)
@@ -69,13 +59,13 @@ def test_without_a_processor_to_spare_it_is_the_least() -> None:
     assert spinning.seconds == LEAST
 
 
-@given(st.lists(st.tuples(st.floats(0, 1), st.booleans(), st.booleans())))
-def test_it_stays_within_its_bounds(waits: list[tuple[float, bool, bool]]) -> None:
+@given(st.lists(st.tuples(st.floats(0, 1), st.booleans())))
+def test_it_stays_within_its_bounds(waits: list[tuple[float, bool]]) -> None:
     now_has = [True]
     spinning = Spinning(LEAST, lambda: now_has[0])
-    for waited, has_come, has_spare in waits:
+    for waited, has_spare in waits:
         now_has[0] = has_spare
-        spinning.note(waited, has_come)
+        spinning.note(waited)
         assert LEAST <= spinning.seconds <= MOST_SECONDS
         assert has_spare or spinning.seconds == LEAST
 
