@@ -25,6 +25,8 @@ _HOST_NAMES = frozenset(
     .getattr .setattr .synchronize .wait_event
     cupy.RawKernel cupy.RawModule cupy.ElementwiseKernel cupy.ReductionKernel""".split()
 )
+#: Questions that are answered from what the host knows, whatever is asked about.
+_QUESTIONS: Final = frozenset((".cached_codes", ".doc", ".layout", ".memory", ".ways"))
 _KERNEL_NAMES: Final = frozenset((".call", ".launch"))
 _BY_LAST_NAME: dict[OpClass, str] = {
     OpClass.LINALG: """dot matmul vdot inner outer tensordot einsum kron cross convolve correlate __matmul__ __rmatmul__
@@ -59,8 +61,8 @@ class OpClasses(dict[str, int]):
         place = self[name] = _place(name)
         return place
 
-    def count(self, ops: Sequence[Op], start: int, end: int, counts: list[int]) -> None:
-        """Add the ops from ``start`` up to ``end`` to ``counts``, by class.
+    def count(self, ops: Sequence[Op], start: int, end: int, counts: list[int]) -> bool:
+        """Add the ops from ``start`` up to ``end`` to ``counts``, by class; tell whether it is a question and no more.
 
         Of a long run of ops every n-th is looked at and stands for n, each time beginning with another one: looking at
         each would cost a fiftieth of what it takes to launch it. What lies beyond the last of ``ops`` was launched with
@@ -70,6 +72,7 @@ class OpClasses(dict[str, int]):
         self._turn += 1
         for place in range(start + self._turn % step, min(end, len(ops)), step):
             counts[self[ops[place].name]] += step
+        return end == start + 1 and ops[start].name in _QUESTIONS
 
 
 def _place(name: str) -> int:

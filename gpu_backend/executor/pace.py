@@ -46,6 +46,7 @@ class _Group(NamedTuple):
     ops: int
     counts: list[int]
     through: int
+    is_question: bool
 
 
 class Pace:
@@ -76,6 +77,7 @@ class Pace:
         self._groups: deque[_Group] = deque()
         self._start: Marker | None = None  # of the group that is being launched
         self._begun_at, self._is_begun = 0.0, False
+        self._is_question = False  # so far there is nothing in it that is for the device
         self._free_at = 0.0  # when what is in flight will be done, about
         self._open_ops = 0
         self._is_contended = False
@@ -128,28 +130,30 @@ class Pace:
             return
         self.collect()
         self._say_alone(not self._is_contended)
-        self._begun_at, self._is_begun = self._clock(), True
+        self._begun_at, self._is_begun, self._is_question = self._clock(), True, True
         if self._groups:
             self._start = self._groups[-1].end
         elif not is_awaited:
             self._start = self._marker()
 
     def note_launches(
-        self, ops: int, is_awaited: bool = False, ended_at: float | None = None, through: int = 0, is_done: bool = False
-    ) -> None:
+        self, ops: int, is_awaited: bool = False, ended_at: float | None = None, through: int = 0,
+        is_done: bool = False, is_question: bool = False,
+    ) -> None:  # fmt: skip
         """Count ``ops`` launches, the last of which returned ``ended_at`` by the clock, or now.
 
         ``is_awaited`` says that it came back with its result, and ``is_done`` that so all are done that were ever
-        launched. ``through`` is its number.
+        launched. ``through`` is its number. ``is_question`` says that nothing of them was for the device: how long that
+        took says nothing of ops to come.
         """
-        self._launched_through = through
+        self._launched_through, self._is_question = through, self._is_question and is_question
         now = self._clock() if ended_at is None else ended_at
         self._open_ops += ops
         self.in_flight_ops += ops
         self._free_at = max(self._free_at, now) + ops * self.op_seconds
         if is_done and self._start is None:  # nothing else was in flight: the host's clock has timed it, without events
             ops, self._open_ops = self._open_ops, 0
-            self._count(now - self._begun_at, ops, self._take_counts())
+            self._count(now - self._begun_at, ops, self._take_counts(), self._is_question)
             self._is_begun = False
             self.done_through = through
         elif is_awaited or self._start is None or self._open_ops >= self._group_ops:
@@ -158,9 +162,8 @@ class Pace:
     def close_group(self) -> None:
         """Put a marker behind what was launched, so that its end is noticed."""
         if self._open_ops:
-            counts, through = self._take_counts(), self._launched_through
-            group = _Group(self._start, self._begun_at, self._marker(), self._open_ops, counts, through)
-            self._groups.append(group)
+            told = self._open_ops, self._take_counts(), self._launched_through, self._is_question
+            self._groups.append(_Group(self._start, self._begun_at, self._marker(), *told))
             self._start, self._is_begun, self._open_ops = None, False, 0
 
     def collect(self) -> None:
@@ -170,20 +173,20 @@ class Pace:
             group = groups.popleft()
             start = group.start
             seconds = group.end.seconds_since(start) if start is not None else self._clock() - group.begun_at
-            self._count(max(0.0, seconds), group.ops, group.counts)
+            self._count(max(0.0, seconds), group.ops, group.counts, group.is_question)
             self.done_through = group.through
 
     def _take_counts(self) -> list[int]:
         counts, self.counts = self.counts, [0] * (HOST + 1)
         return counts
 
-    def _count(self, seconds: float, ops: int, counts: list[int]) -> None:
+    def _count(self, seconds: float, ops: int, counts: list[int], is_question: bool) -> None:
         self.used_seconds += seconds
         self._split(seconds, counts)
         self.ops_done += ops
         self.in_flight_ops -= ops
         self._free_at = self._clock() + self.in_flight_ops * self.op_seconds
-        if ops and not _is_of_host(counts):
+        if ops and not is_question:
             each = seconds / ops
             self.op_seconds = max(_LEAST_OP_SECONDS, (self.op_seconds + each) / 2)
             self.longest_seconds = max(each, self.longest_seconds * _REMEMBERED)
@@ -236,8 +239,3 @@ class Pace:
             return True
         is_long = self._is_contended and self.op_seconds > _LONG_OP_SECONDS
         return flying >= (1 if is_long else 2) and flying * self.op_seconds >= self._window_seconds
-
-
-def _is_of_host(counts: list[int]) -> bool:
-    """Tell whether nothing was for the device: how long that took says nothing of ops to come."""
-    return counts[HOST] > 0 and not any(counts[:HOST])

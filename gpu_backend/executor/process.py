@@ -160,9 +160,9 @@ class Executor:
             self._send(conversation, answer)  # before the bookkeeping: somebody waits for it
             if not self._has_several:
                 self._rehearsal.note(batch.ops[min(place, len(batch.ops)) - 1], answer)
-            classes.count(batch.ops, before, place, pace.counts)
+            is_question = classes.count(batch.ops, before, place, pace.counts)
             is_done = answer is not None and answer.is_synchronized
-            pace.note_launches(place - before, answer is not None, ended_at, conversation.applied, is_done)
+            pace.note_launches(place - before, answer is not None, ended_at, conversation.applied, is_done, is_question)
             self._note_done(conversation)
             if self._loop.is_over or perf_counter() > until:
                 return

@@ -22,7 +22,7 @@ class Course:
 
     __slots__ = (
         "copies", "into", "is_kernel", "may_coincide", "product", "reduction", "refused", "replay", "seen", "spans",
-        "step", "waited",
+        "step", "sums", "waited",
     )  # fmt: skip
 
     def __init__(
@@ -31,6 +31,8 @@ class Course:
         self.step, self.product = step, product
         #: What reduces its operands as long as it is not replayed.
         self.reduction: Reduction | None = None
+        #: Whether it did.
+        self.sums = False
         self.replay: Replay | None = None
         #: What is launched then, as instructions, if it is copies alone.
         self.copies: tuple[Step, ...] | None = None
@@ -38,7 +40,7 @@ class Course:
         self.refused = ""
         #: How often it came and went CuPy's way; below zero if it always will.
         self.seen = 0
-        #: How often it was to be gathered with others, and that was not compiled yet.
+        #: How often it was to be gathered with others since it last was, and that was not compiled yet.
         self.waited = 0
         #: Which operand an elementwise op writes into that has no result. Another may lie just there: each element is
         #: read before it is written.

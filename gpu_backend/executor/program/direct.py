@@ -73,7 +73,7 @@ class Direct:
         if segment is not None:
             by_bits = self._calls.by_bits
             self.recurring = make_recurring(heap, operands, self._takes, segment, by_bits, device.launcher)
-        self._learning = Learning(self.recurring, heap) if self.recurring is not None else None
+        self._learning = Learning(self.recurring, heap, segment) if self.recurring is not None else None
 
     def take(self, op: Op) -> bool:
         """Carry out ``op``, which wants no answer and is for the default stream, if that can be; return whether it was.
@@ -283,7 +283,8 @@ class Direct:
             # Once it goes CuPy's way all the same: what may be captured soon has been compiled and loaded then.
             if self.reductions is not None and course.reduction is not None and course.seen != _NOTED:
                 self.tally.why = "no memory to spare, or an instruction that is not compiled yet"
-                return self.reductions.run(op, course.reduction, places)
+                course.sums = self.reductions.run(op, course.reduction, places)
+                return course.sums
             if course.seen >= 0 and course.step is None:
                 self.tally.why = "it has not come so often in this way"
             elif course.refused:
@@ -311,7 +312,7 @@ class Direct:
         if course.seen == _NOTED:
             lying = [one if type(one) is Number else Place(0, one.layout, None) for one in places]
             self._lessons.append(Lesson(op, course, lying))
-        wanted = _WANTED if course.reduction is None else _WANTED_OF_SUMS
+        wanted = _WANTED_OF_SUMS if course.sums else _WANTED
         return self._capture(op, course, places) if course.seen >= wanted else None
 
     def _capture(self, op: Op, course: Course, places: Sequence[Any]) -> Replay | None:

@@ -115,8 +115,8 @@ def raise_failure(recurring: Recurring) -> None:
 class Learning:
     """Has ops recur that were carried out."""
 
-    def __init__(self, recurring: Recurring, heap: Heap) -> None:
-        self._recurring, self._heap = recurring, heap
+    def __init__(self, recurring: Recurring, heap: Heap, segment: Segment | None) -> None:
+        self._recurring, self._heap, self._segment = recurring, heap, segment
         #: When what recurs for now is learnt anew, by `time.perf_counter`; 0 if nothing does.
         self.review_at = 0.0
 
@@ -125,6 +125,8 @@ class Learning:
 
         ``for_now`` says that it was launched, and may be gathered with others one day.
         """
+        if not for_now:
+            course.waited = 0
         known_by = course.replay if for_now else course.product or course.step or course.replay
         if self._recurring.lacks(op, known_by, course.replay is not None):
             self._recurring.learn(op, known_by, _recipe(self._heap, op, course, places, for_now))
@@ -137,11 +139,15 @@ class Learning:
         """
         if course.step is None and is_gathered == (course.copies is not None):
             self.note(op, course, places)
-        elif not is_gathered:
+        elif not is_gathered and op.orders is None and self._is_uncompiled(course):
             course.waited += 1
             if course.waited >= _WAITED:
                 self.note(op, course, places, for_now=True)
                 self.review_at = self.review_at or perf_counter() + _REVIEW_SECONDS
+
+    def _is_uncompiled(self, course: Course) -> bool:
+        segment, steps = self._segment, course.copies or (course.step,)
+        return segment is not None and any(one is not None and segment.lacks(one) for one in steps)
 
     def review(self) -> None:
         """Have what recurs for now be learnt anew, if it is time: it may be compiled by then."""

@@ -188,6 +188,10 @@ class Segment:
         """Tell whether an instruction can be gathered now; what is asked for often is compiled."""
         return bool(self._ready.get(step.code) or self._readied(step))
 
+    def lacks(self, step: Step) -> bool:
+        """Tell whether an instruction cannot be gathered yet, without asking for it."""
+        return step.code not in self._ready
+
     def launch(self) -> None:
         """Have the device carry out what is gathered."""
         table = self.table

@@ -61,3 +61,11 @@ def test_a_short_run_is_counted_op_by_op() -> None:
     classes.count((Op("cupy.add", 0, ()), Op("cupy.matmul", 0, ()), Op(".nothing", 0, ())), 1, 3, counts)
     assert counts[OP_CLASSES.index(OpClass.LINALG)] == counts[HOST] == 1
     assert sum(counts) == 2
+
+
+def test_a_question_by_itself_is_told_apart_and_nothing_else() -> None:
+    classes, counts = OpClasses(), [0] * (HOST + 1)
+    ops = [Op(name, 0, ()) for name in (".ways", ".layout", "cupy.cuda.runtime.memset", ".setattr", "cupy.add")]
+    assert [classes.count(ops, place, place + 1, counts) for place in range(5)] == [True, True, False, False, False]
+    assert not classes.count([Op(".getattr", 0, ()), Op("cupy.matmul", 0, ())] * 16, 0, 32, counts)
+    assert not classes.count(ops, 0, 2, counts)

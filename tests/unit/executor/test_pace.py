@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from gpu_backend.executor.op_classes import HOST
 from gpu_backend.executor.pace import Pace
 from gpu_backend.wire.op_classes import OP_CLASSES, OpClass
 
@@ -270,17 +269,20 @@ def test_a_group_of_several_classes_is_split_by_what_each_takes_alone(pace: Pace
 def test_what_the_device_has_no_part_in_says_nothing_of_ops_to_come(pace: Pace, queue: Queue) -> None:
     settle(pace, queue)
     before, used = (pace.op_seconds, pace.longest_seconds, pace.run_ops), pace.used_seconds
-    pace.begin(True)
-    queue.now += 5e-3
-    pace.counts[HOST] += 1
-    pace.note_launches(1, is_awaited=True, is_done=True)
+    for is_done in (True, False):  # or is timed once it is
+        pace.begin(True)
+        queue.now += 5e-3
+        pace.note_launches(1, is_awaited=True, is_done=is_done, is_question=True)
+        pace.collect()
     assert (pace.op_seconds, pace.longest_seconds, pace.run_ops) == before
-    assert pace.used_seconds == pytest.approx(used + 5e-3)
+    assert pace.used_seconds == pytest.approx(used + 10e-3)
+    pace.begin(False)
+    queue.launch(1)
+    pace.note_launches(1)
     pace.begin(True)
     queue.now += 5e-3
-    pace.counts[HOST] += 1
-    pace.counts[OP_CLASSES.index(OpClass.OTHER)] += 1
-    pace.note_launches(2, is_awaited=True, is_done=True)
+    pace.note_launches(1, is_awaited=True, is_question=True)
+    pace.collect()
     assert pace.op_seconds > before[0], "one of the two was for the device"
 
 

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from math import nan
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from gpu_backend.devices.replays import Replay
 from gpu_backend.executor.program import recurring as module
+from gpu_backend.executor.program.course import Course
+from gpu_backend.executor.program.operands import Number
 from gpu_backend.wire.messages import Op
+from gpu_backend.wire.values import Ref
 from tests.unit.executor.program.numpy_replays import GatheringCpu
 from tests.unit.executor.program.played import window
 from tests.unit.executor.program.test_passes import programs
@@ -27,8 +34,8 @@ def later(monkeypatch: pytest.MonkeyPatch) -> Any:
     now = [1.0]
     monkeypatch.setattr(module, "perf_counter", lambda: now[0])
 
-    def later() -> None:
-        now[0] += 2 * module._REVIEW_SECONDS
+    def later(times: float = 2) -> None:
+        now[0] += times * module._REVIEW_SECONDS
 
     return later
 
@@ -69,6 +76,62 @@ def test_what_is_not_compiled_when_it_is_looked_at_again_goes_on_as_it_did(later
             assert not on.run(ADD)
         later()
     assert recurring(on).launched >= launched + OFTEN - 2
+
+
+def test_each_is_looked_at_again_in_time_though_others_are_learnt(later: Any) -> None:
+    on, device, way = uncompiled()
+    other = Op("cupy.multiply", 0, (window(1, 1), 1.0, window(1, 1)))
+    for _ in range(OFTEN):
+        assert not on.run(ADD)
+    later(0.9)
+    for _ in range(OFTEN):
+        assert not on.run(other)
+    device.runs.is_compiled = True
+    later(0.2)
+    for _ in range(OFTEN):
+        assert not on.run(ADD)
+    assert way.segment.gathered >= OFTEN - 2
+
+
+def test_a_copy_that_waits_recurs_by_its_launch(later: Any) -> None:
+    on, device, way = uncompiled()
+    row = on.contents(Ref(3))
+    for _ in range(OFTEN):
+        assert not on.run(Op("cupy.roll", 70, (Ref(3), 2, 0)))
+        assert on.contents(Ref(70)).tolist() == np.roll(row, 2).tolist()
+        on.run(Op(".nothing", 0, (), (70,)))
+    assert recurring(on).launched >= OFTEN - module._WAITED - 4
+    device.runs.is_compiled = True
+    later(2)
+    gathered = way.segment.gathered
+    for turn in range(OFTEN):
+        assert not on.run(Op("cupy.roll", 80 + turn, (Ref(3), 2, 0)))
+    assert way.segment.gathered > gathered
+
+
+@pytest.mark.parametrize("is_ordered", [False, True])
+def test_what_cannot_be_gathered_for_another_reason_takes_no_way_from_what_can(is_ordered: bool) -> None:
+    on = notebook(most_ops=100)
+    way: Any = on.stream._direct
+    scaled = Op("cupy.multiply", 0, (window(1, 1), 1.5, window(1, 1)))
+    other = replace(scaled, orders=("C",)) if is_ordered else replace(scaled, args=(window(1, 1), nan, window(1, 1)))
+    on.run(*[scaled] * OFTEN)
+    on.run(*[other] * OFTEN)
+    gathered = way.segment.gathered
+    on.run(*[scaled] * OFTEN, other, *[scaled] * OFTEN)
+    assert way.segment.gathered - gathered >= 2 * OFTEN - 2
+
+
+def test_a_number_that_would_lose_its_sign_is_looked_for_in_what_is_launched_too() -> None:
+    on = notebook()
+    way: Any = on.stream._direct
+    course = Course(None, None, 0, True)
+    course.replay = Replay(print, bytearray(), (), (), (), ())
+    places = [way._operands.find(3), Number(0.0, float)]
+    for for_now in (False, True):
+        recipe = module._recipe(on.stream.heap, Op(".store", 0, (Ref(3), 0.0)), course, places, for_now)
+        assert recipe is not None
+        assert recipe[-2:] == (True, for_now)
 
 
 def test_what_has_waited_seldom_is_not_learnt_so() -> None:

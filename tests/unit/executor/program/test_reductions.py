@@ -92,6 +92,22 @@ def test_what_comes_again_and_again_is_replayed() -> None:
     assert 0 < len(device.reduced.calls) < 80
 
 
+@pytest.mark.parametrize("why", ["no pool", "not compiled"])
+def test_what_the_library_cannot_do_now_is_captured_as_soon_as_others(why: str) -> None:
+    on, device = notebook()
+    name, args = ("cupy.sum", (part(9),)) if why == "no pool" else ("cupy.dot", (part(9), part(9, 2, 3, OTHER)))
+    device.reduced.has_pool = lambda: why != "no pool"  # type: ignore[method-assign]
+    device.runs.is_compiled = False
+    device.runs.ready.clear()
+    for _ in range(20):
+        assert not on.run(Op(name, MADE, args))
+        on.run(Op(".nothing", 0, (), (MADE,)))
+    way = on.stream._direct
+    assert way is not None
+    assert way.replayer is not None
+    assert way.replayer.replayed + (way.recurring.launched if way.recurring is not None else 0) >= 10
+
+
 def test_operands_are_computed_first_and_results_are_operands_of_what_is_gathered() -> None:
     on, device = notebook()
     on.run(Op("cupy.add", 70, (part(9), 1.0)), Op("cupy.matmul", 71, (Ref(70), part(9, 0, 1, OTHER))))
