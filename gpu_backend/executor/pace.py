@@ -76,8 +76,7 @@ class Pace:
         self._clock = clock
         self._groups: deque[_Group] = deque()
         self._start: Marker | None = None  # of the group that is being launched
-        self._begun_at, self._is_begun = 0.0, False
-        self._is_question = False  # so far there is nothing in it that is for the device
+        self._begun_at, self._is_begun, self._is_question = 0.0, False, False
         self._free_at = 0.0  # when what is in flight will be done, about
         self._open_ops = 0
         self._is_contended = False
