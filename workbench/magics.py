@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from datetime import datetime
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
 from IPython.core.error import UsageError
-from IPython.core.magic import Magics, line_cell_magic, magics_class
+from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
 from gpu_backend.wire.bounds import PRIORITY
@@ -48,6 +49,10 @@ _OPTIONS = {
     "usage": ("--by", "--since", "--json"),
     "connect": ("--server-key", "--key-file", "--drop-arrays", "--json"),
 }
+#: A pool's public key as it is given, in which there may be any of ``{}$``: it has 40 characters.
+_SERVER_KEY = re.compile(r"""(--server-key[= ]\s*(?:'[^']{40}'|"[^"]{40}"|\S{40}(?!\S)))""")
+#: From `InteractiveShell.var_expand` to whoever runs the magic: by way of `_expanded`, `gpu` and IPython's own method.
+_FRAMES = 3
 
 
 @magics_class
@@ -72,6 +77,7 @@ class GpuMagics(Magics):
     @argument("--by", default="day", choices=_GROUPINGS, help="usage: what is told apart.")
     @argument("--since", default="", help="usage: 2026-01-31, today, or 7d for a week back.")
     @argument("--json", action="store_true", help="Return the same as JSON.")
+    @no_var_expand
     @line_cell_magic
     def gpu(self, line: str, cell: str | None = None) -> Facts | Json | Timing | None:
         """Show or change where this notebook computes, and time what it does there.
@@ -91,7 +97,7 @@ class GpuMagics(Magics):
             return self._timeit(rest, cell)
         if cell is not None:
             raise UsageError("%%gpu times a cell: %%gpu timeit. All else is for a line: %gpu status")
-        wanted = parse_argstring(self.gpu, line)
+        wanted = parse_argstring(self.gpu, self._expanded(line))
         shown: Facts
         if wanted.command == "class":
             shown = _class(wanted)
@@ -114,6 +120,14 @@ class GpuMagics(Magics):
                 _connect(wanted)
             shown = GpuStatus.now(wanted.all)
         return Json(shown.to_dict()) if wanted.json else shown
+
+    def _expanded(self, line: str) -> str:
+        """Return ``line`` with the values of ``{names}`` and ``$names``, as IPython expands it; a key as it is."""
+        assert self.shell is not None  # whoever registers magics has one
+        parts = _SERVER_KEY.split(line)
+        for place in range(0, len(parts), 2):
+            parts[place] = self.shell.var_expand(parts[place], _FRAMES)
+        return "".join(parts)
 
     def _show_tracebacks(self, word: str) -> None:
         if word not in _SHOWN:
