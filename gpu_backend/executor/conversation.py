@@ -278,7 +278,7 @@ class Conversation:
         seq = self._reported = self.applied
         done = self._reported_done = seq if answer.is_synchronized else max(self._done, self._reported_done)
         messages = _encode_answer(seq, done, answer)
-        size = sum([size_of(message) for message in messages])
+        size = size_of(messages[0]) if len(messages) == 1 else sum(map(size_of, messages))
         self._unread.append((seq, messages, size))
         self._unread_bytes += size
         for message in messages:
@@ -326,6 +326,8 @@ def _encode_answer(seq: int, done: int, answer: Answer) -> list[Message]:
         return [encode(wire.Failed(seq, answer.error, done))]
     reply, buffers = wire.Reply(seq, answer.value, answer.warnings, done), answer.buffers
     try:
+        if not buffers:
+            return [encode(reply)]
         if len(buffers) == 1 and buffers[0].nbytes > wire.CHUNK_BYTES:
             return [*_encode_chunks(seq, _bytes_of(buffers[0])), encode(reply)]
         return [encode(reply, list(map(_bytes_of, buffers)))]

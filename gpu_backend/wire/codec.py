@@ -15,7 +15,9 @@ MAX_HEADER_BYTES: Final = 8 << 20
 #: Most buffers in one message.
 MAX_FRAMES: Final = 1024
 
-_PREFIX = bytes((MAGIC, PROTOCOL_VERSION))
+_PREFIX: Final = bytes((MAGIC, PROTOCOL_VERSION))
+#: A message of less is copied rather than looked at where it is.
+_COPIED_BYTES: Final = 4_096
 _encode: Final = msgspec.msgpack.Encoder().encode
 
 M = TypeVar("M")
@@ -56,20 +58,28 @@ class Codec(Generic[M]):
         MalformedMessage
             If the bytes are no message of this direction.
         """
-        header = memoryview(frames[0]) if frames else memoryview(b"")
-        if len(header) < 2:
-            raise MalformedMessage("The message is empty.")
-        if header[0] != MAGIC or header[1] != PROTOCOL_VERSION:
-            raise ForeignVersion(_foreign(header))
-        if len(header) > MAX_HEADER_BYTES or len(frames) - 1 > MAX_FRAMES:
-            raise OversizedMessage(
-                f"The message has a header of {len(header)} bytes and {len(frames) - 1} buffers; "
-                f"at most {MAX_HEADER_BYTES} bytes and {MAX_FRAMES} buffers are accepted."
-            )
+        header = frames[0] if frames else b""
+        is_usual = isinstance(header, bytes) and header[:2] == _PREFIX and len(frames) <= MAX_FRAMES
+        # To copy a few bytes takes less than to look at them where they are.
+        body = header[2:] if is_usual and len(header) < _COPIED_BYTES else _body(memoryview(header), len(frames) - 1)
         try:
-            return self._decoder.decode(header[2:])
+            return self._decoder.decode(body)
         except (msgspec.DecodeError, ValueError, RecursionError, OverflowError) as error:
             raise MalformedMessage(f"The message does not decode: {error}") from None
+
+
+def _body(header: memoryview, buffers: int) -> memoryview:
+    """Return what is encoded there. Raises as `Codec.decode`."""
+    if len(header) < len(_PREFIX):
+        raise MalformedMessage("The message is empty.")
+    if header[0] != MAGIC or header[1] != PROTOCOL_VERSION:
+        raise ForeignVersion(_foreign(header))
+    if len(header) > MAX_HEADER_BYTES or buffers > MAX_FRAMES:
+        raise OversizedMessage(
+            f"The message has a header of {len(header)} bytes and {buffers} buffers; "
+            f"at most {MAX_HEADER_BYTES} bytes and {MAX_FRAMES} buffers are accepted."
+        )
+    return header[len(_PREFIX) :]
 
 
 def _foreign(header: memoryview) -> str:

@@ -1,9 +1,6 @@
 /* The end of a trip: what the executor says is taken in, step by step as `Pipeline.answer`. Part of core.c. */
 
-static int is_less(PyObject *one, PyObject *other)
-{
-    return one == NULL || other == NULL ? -1 : PyObject_RichCompareBool(one, other, Py_LT);
-}
+enum { SOME_READS = 16 };
 
 /* As `Inbox._note_applied`: 0, or -1 with an error. */
 static int note_applied(PyObject *inbox, PyObject *applied, PyObject *done)
@@ -22,7 +19,8 @@ static int note_applied(PyObject *inbox, PyObject *applied, PyObject *done)
     }
     if (has_moved >= 0) {
         PyObject *retention = at(inbox, in_inbox.retention);
-        PyObject *durable = retention == NULL ? NULL : PyObject_CallOneArg(retention, marks);
+        PyObject *durable = retention == NULL ? NULL
+            : retention == until_done ? PyObject_GetAttr(marks, s_done) : PyObject_CallOneArg(retention, marks);
         PyObject *kept = durable == NULL ? NULL : PyObject_CallMethodOneArg(journal, s_note_durable, durable);
         if (kept == NULL)
             has_moved = -1;
@@ -37,19 +35,6 @@ end:
     Py_XDECREF(marks);
     Py_XDECREF(journal);
     return has_moved < 0 ? -1 : 0;
-}
-
-/* Add to a count that lies at a slot: 0, or -1 with an error. */
-static int count(PyObject *object, Py_ssize_t place, Py_ssize_t more)
-{
-    PyObject *before = at(object, place), *number = PyLong_FromSsize_t(more);
-    PyObject *after = before == NULL || number == NULL ? NULL : PyNumber_Add(before, number);
-    if (after != NULL)
-        put(object, place, after);
-    Py_XDECREF(after);
-    Py_XDECREF(number);
-    Py_XDECREF(before);
-    return after == NULL ? -1 : 0;
 }
 
 static Py_ssize_t size_of(PyObject *buffers)
@@ -96,54 +81,62 @@ end:
     return failed;
 }
 
-/* 1 if nothing stands in the way of reading: all that is recorded was sent, the connection is sound, and nothing is
- * cancelled that the executor was not told. */
-static int reads_plainly(PyObject *self, PyObject *connection)
+/* Whether a reply has come in one part, and no other is under way. */
+static int is_whole(PyObject *inbox, PyObject *message, PyObject *buffers)
 {
-    PyObject *end = PyObject_GetAttr(self, s_end), *journal = end == NULL ? NULL : PyObject_GetAttr(self, s_journal);
-    PyObject *marks = journal == NULL ? NULL : PyObject_GetAttr(journal, s_marks);
-    PyObject *cursor = marks == NULL ? NULL : PyObject_GetAttr(journal, s_cursor);
-    PyObject *recorded = cursor == NULL ? NULL : PyObject_GetAttr(marks, s_recorded);
-    PyObject *told = recorded == NULL ? NULL : PyObject_GetAttr(self, s_cancel_told);
-    PyObject *through = told == NULL ? NULL : PyObject_GetAttr(self, s_cancelled_through);
-    PyObject *is_sound = through == NULL ? NULL : PyObject_GetAttr(connection, s_is_sound);
-    int is_plain = is_sound == NULL ? -1 : end == Py_None && is_sound == Py_True;
-    if (is_plain > 0 && (is_plain = is_less(cursor, recorded)) >= 0)
-        is_plain = !is_plain;
-    if (is_plain > 0 && (is_plain = is_less(told, through)) >= 0)
-        is_plain = !is_plain;
-    Py_XDECREF(is_sound);
-    Py_XDECREF(through);
-    Py_XDECREF(told);
-    Py_XDECREF(recorded);
-    Py_XDECREF(cursor);
-    Py_XDECREF(marks);
-    Py_XDECREF(journal);
-    Py_XDECREF(end);
-    return is_plain;
+    PyObject *chunks = IS(message, Reply) && PyList_CheckExact(buffers) ? AT(inbox, in_inbox.chunks) : NULL;
+    return chunks != NULL && PyDict_CheckExact(chunks) && !PyDict_GET_SIZE(chunks);
+}
+
+/* As `Inbox.note`, and what `Pipeline._pump` does with a refusal: 0, or -1 with an error. */
+static int take_in(PyObject *self, PyObject *inbox, PyObject *message, PyObject *buffers)
+{
+    if (is_whole(inbox, message, buffers))
+        return note_reply(inbox, message, buffers);
+    PyObject *refused = PyObject_CallMethodObjArgs(inbox, s_note, message, buffers, NULL);
+    if (refused != NULL && refused != Py_None)
+        Py_SETREF(refused, PyObject_CallMethodOneArg(self, s_note_refusal, refused));
+    Py_XDECREF(refused);
+    return refused == NULL ? -1 : 0;
+}
+
+/* Receive as the connection does: 0, or -1 with an error. There is no `message` if none came in time. */
+static int receive(PyObject *connection, PyObject **message, PyObject **buffers)
+{
+    int has_come = IS(connection, Connection) ? hear_soon(connection, message, buffers) : 0;
+    if (has_come)
+        return has_come < 0 ? -1 : 0;
+    PyObject *incoming = PyObject_CallMethodOneArg(connection, s_receive, turn_seconds);
+    int is_read = incoming != NULL && (incoming == Py_None || PyArg_ParseTuple(incoming, "OO", message, buffers));
+    Py_XINCREF(*message);
+    Py_XINCREF(*buffers);
+    Py_XDECREF(incoming);
+    return is_read ? 0 : -1;
+}
+
+/* Whether so much was read that it is worth to ask whether the executor is to be told. */
+static int is_much_untold(PyObject *inbox)
+{
+    PyObject *reads = AT(inbox, in_inbox.untold_reads), *bytes = AT(inbox, in_inbox.untold_bytes);
+    return reads == NULL || bytes == NULL || bytes != zero || PyLong_AsLong(reads) >= SOME_READS;
 }
 
 /* As `Pipeline._pump`, where the connection is sound: 0, or -1 with an error. */
 static int pump(PyObject *self, PyObject *connection, PyObject *inbox)
 {
-    PyObject *incoming = PyObject_CallMethodOneArg(connection, s_receive, turn_seconds), *done = NULL, *message, *buffers;
-    if (incoming == NULL || !PyArg_ParseTuple(incoming == Py_None ? none_twice : incoming, "OO", &message, &buffers)) {
-        Py_XDECREF(incoming);
-        return -1;
-    }
-    if (message != Py_None && (done = PyObject_CallMethodObjArgs(inbox, s_note, message, buffers, NULL)) != NULL) {
-        if (done != Py_None)
-            Py_SETREF(done, PyObject_CallMethodOneArg(self, s_note_refusal, done));
-        if (done != NULL)
-            Py_SETREF(done, PyObject_CallMethodNoArgs(connection, s_settle));
-        if (done != NULL)
+    PyObject *message = NULL, *buffers = NULL, *done = NULL;
+    int failed = receive(connection, &message, &buffers);
+    if (!failed && message != NULL && (failed = take_in(self, inbox, message, buffers)) == 0) {
+        if ((done = settled(connection)) != NULL && is_much_untold(inbox))
             Py_SETREF(done, PyObject_GetAttr(inbox, s_should_tell));
         if (done == Py_True)
             Py_SETREF(done, PyObject_CallMethodOneArg(self, s_tell_read, connection));
+        failed = done == NULL ? -1 : 0;
     }
     Py_XDECREF(done);
-    Py_DECREF(incoming);
-    return PyErr_Occurred() != NULL ? -1 : 0;
+    Py_XDECREF(buffers);
+    Py_XDECREF(message);
+    return failed;
 }
 
 /* Take in one message, if this thread may read now and nothing else is to be done first: 0, or -1 with an error. */
@@ -154,7 +147,9 @@ static int hear(PyObject *self, PyObject *inbox)
     if (may <= 0)
         return may;
     connection = PyObject_GetAttr(self, s_connection);
-    may = connection == NULL ? -1 : reads_plainly(self, connection);
+    may = connection == NULL ? -1 : is_plain_way(self, connection);
+    if (may > 0)
+        may = is_all_sent(self);
     if (may > 0)
         may = pump(self, connection, inbox);
     Py_XDECREF(connection);
@@ -174,7 +169,9 @@ static int fit_batches(PyObject *self)
     int is_behind = is_less(applied, sent);
     if (is_behind >= 0)
         in_flight = is_behind ? PyNumber_Subtract(sent, applied) : Py_NewRef(zero);
-    if (in_flight != NULL && (most = PyObject_CallOneArg(batch_ops, in_flight)) != NULL)
+    if (in_flight != NULL)
+        most = in_flight == zero ? Py_NewRef(first_ops) : PyObject_CallOneArg(batch_ops, in_flight);
+    if (most != NULL)
         put(self, in_recorder.most_ops, most);
     Py_XDECREF(most);
     Py_XDECREF(in_flight);

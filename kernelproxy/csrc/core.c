@@ -13,10 +13,13 @@
 #include <frameobject.h>
 #include <structmember.h>
 #include <math.h>
+#include <sched.h>
 
 #include "parts.h"
 #include "recording.h"
+#include "sending.h"
 #include "trips.h"
+#include "links.h"
 #include "answers.h"
 #include "arrays.h"
 #include "later.h"
@@ -227,19 +230,25 @@ WAY(answered)
 /* `Inbox.note`, of a reply that came in one part. */
 WAY(heard)
 {
-    PyObject *chunks = GIVEN(3) && IS(args[0], Inbox) && IS(args[1], Reply) && PyList_CheckExact(args[2])
-        ? AT(args[0], in_inbox.chunks) : NULL;
-    if (chunks == NULL || !PyDict_CheckExact(chunks) || PyDict_GET_SIZE(chunks))
+    if (!GIVEN(3) || !IS(args[0], Inbox) || !is_whole(args[0], args[1], args[2]))
         return PURE;
     if (note_reply(args[0], args[1], args[2]) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
 
+/* `Link.receive`, of a message that comes soon. */
+WAY(received)
+{
+    PyObject *message = GIVEN(2) && IS(args[0], Link) ? soon(args[0], args[1]) : NULL;
+    return MADE_OR_PURE(message);
+}
+
 static struct { const char *kind; vectorcallfunc call; } ways[] = {
     {"binary", binary}, {"reflected", reflected}, {"inplace", inplace}, {"unary", unary}, {"getitem", getitem},
     {"setitem", setitem}, {"end", end}, {"small", small}, {"view_of", view_of}, {"site", site}, {"note", noted},
     {"ufunc", ufunc}, {"call", call}, {"ask", asked}, {"answer", answered}, {"hear", heard},
+    {"receive", received},
     {NULL, NULL},
 };
 
@@ -389,6 +398,8 @@ PyMODINIT_FUNC PyInit__core(void)
         if ((*texts[i].value = PyUnicode_InternFromString(texts[i].text)) == NULL)
             return NULL;
     if ((none_twice = PyTuple_Pack(2, Py_None, Py_None)) == NULL || (no_names = PyDict_New()) == NULL)
+        return NULL;
+    if ((one = PyLong_FromLong(1)) == NULL || (never = PyFloat_FromDouble(0)) == NULL)
         return NULL;
     if ((zero = PyLong_FromLong(0)) == NULL || PyType_Ready(&QuickType) < 0)
         return NULL;

@@ -6,7 +6,7 @@ static PyObject *ArrayCore, *array_class, *Layout, *Recorder, *OpenBatch, *Form,
 static PyObject *nothing, *of_device, *theirs, *not_theirs, *is_theirs, *taken_over, *takes_over, *targets, *windows, *rows,
     *runs;
 static PyObject *scalars, *sent_number, *Ufunc;
-static PyObject *Answer, *batch_ops, *Credit, *handles_per_call, *Inbox, *looking, *monotonic, *oldest, *Reply, *turn_seconds;
+static PyObject *Answer, *Batch, *batch_ops, *Connection, *ConnectionLost, *Credit, *decode, *encode, *first_ops, *Link, *most_header_bytes, *until_done, *yield_seconds, *handles_per_call, *Inbox, *looking, *monotonic, *oldest, *Reply, *turn_seconds;
 static PyObject *current, *dtype_kinds, *dtypes, *any_float, *doubted, *Forms, *generators, *List, *most_float, *Returned, *Tuple, *Window, *whole;
 static PyObject *Counted, *expected, *knows_masks, *Later, *LaterLayout, *Rows, *SomeRows, *surely_some;
 
@@ -25,6 +25,9 @@ static struct { const char *name; PyObject **value; } parts[] = {
     {"doubted", &doubted}, {"Forms", &Forms}, {"List", &List},
     {"Counted", &Counted}, {"expected", &expected}, {"Later", &Later}, {"LaterLayout", &LaterLayout}, {"Rows", &Rows}, {"SomeRows", &SomeRows},
     {"knows_masks", &knows_masks}, {"surely_some", &surely_some},
+    {"Batch", &Batch}, {"Connection", &Connection}, {"ConnectionLost", &ConnectionLost}, {"first_ops", &first_ops},
+    {"decode", &decode}, {"encode", &encode}, {"Link", &Link}, {"most_header_bytes", &most_header_bytes}, {"until_done", &until_done},
+    {"yield_seconds", &yield_seconds},
     {"Answer", &Answer}, {"batch_ops", &batch_ops}, {"Credit", &Credit}, {"handles_per_call", &handles_per_call}, {"Inbox", &Inbox},
     {"looking", &looking}, {"monotonic", &monotonic}, {"oldest", &oldest}, {"Reply", &Reply}, {"turn_seconds", &turn_seconds},
     {"Returned", &Returned}, {"Tuple", &Tuple}, {"Window", &Window}, {"whole", &whole}, {NULL, NULL},
@@ -35,7 +38,9 @@ static struct { Py_ssize_t dtype_text, held_bytes, memory_order, shape, size, st
 static struct {
     Py_ssize_t dropped, forms, lock, memory, mirror, most_ops, next_handle, open_batch, sender_sleeps;
 } in_recorder;
-static struct { Py_ssize_t costs, first, made, ops, sites; } in_batch;
+static struct {
+    Py_ssize_t bytes, costs, first, frames, kept_bytes, last, made, ops, seconds, sent_at, sites, size;
+} in_batch;
 static struct { Py_ssize_t cost, gives, high, is_quiet, is_small, low, made, name, orders, results, reusable, rows, size; } in_form;
 static struct { Py_ssize_t array, client, handle, is_known, kind, most_bytes, rows; } in_later;
 static struct { Py_ssize_t most_bytes; } in_some_rows;
@@ -49,7 +54,7 @@ static struct { Py_ssize_t barred, is_on, known, worth; } in_mirror;
 static struct { Py_ssize_t held, small_bytes; } in_memory;
 static struct { Py_ssize_t is_used; } in_streams;
 static struct { Py_ssize_t verb; } in_ufunc;
-static struct { Py_ssize_t marks, sent; } in_credit;
+static struct { Py_ssize_t marks, messages, sent; } in_credit;
 static struct { Py_ssize_t answers, awaited, chunks, failures, journal, moved_at, received, retention, untold_bytes, untold_reads; } in_inbox;
 static struct { Py_ssize_t done, seq, value, warnings; } in_reply;
 
@@ -66,7 +71,10 @@ static struct { PyObject **type; const char *name; Py_ssize_t *place; } slots[] 
     {&Recorder, "next_handle", &in_recorder.next_handle}, {&Recorder, "open_batch", &in_recorder.open_batch},
     {&Recorder, "sender_sleeps", &in_recorder.sender_sleeps}, {&OpenBatch, "costs", &in_batch.costs},
     {&OpenBatch, "first", &in_batch.first}, {&OpenBatch, "made", &in_batch.made}, {&OpenBatch, "ops", &in_batch.ops},
-    {&OpenBatch, "sites", &in_batch.sites}, {&Form, "cost", &in_form.cost}, {&Form, "gives", &in_form.gives}, {&Form, "high", &in_form.high},
+    {&OpenBatch, "sites", &in_batch.sites}, {&OpenBatch, "bytes", &in_batch.bytes}, {&OpenBatch, "frames", &in_batch.frames},
+    {&OpenBatch, "kept_bytes", &in_batch.kept_bytes}, {&OpenBatch, "last", &in_batch.last},
+    {&OpenBatch, "seconds", &in_batch.seconds}, {&OpenBatch, "sent_at", &in_batch.sent_at}, {&OpenBatch, "size", &in_batch.size},
+    {&Form, "cost", &in_form.cost}, {&Form, "gives", &in_form.gives}, {&Form, "high", &in_form.high},
     {&Form, "is_quiet", &in_form.is_quiet}, {&Form, "is_small", &in_form.is_small}, {&Form, "low", &in_form.low},
     {&Form, "made", &in_form.made}, {&Form, "name", &in_form.name}, {&Form, "orders", &in_form.orders},
     {&Form, "results", &in_form.results}, {&Form, "reusable", &in_form.reusable}, {&Form, "rows", &in_form.rows}, {&Form, "size", &in_form.size},
@@ -83,7 +91,7 @@ static struct { PyObject **type; const char *name; Py_ssize_t *place; } slots[] 
     {&MemoryModel, "small_bytes", &in_memory.small_bytes}, {&Streams, "is_used", &in_streams.is_used},
     {&Ufunc, "_verb", &in_ufunc.verb}, {&Inbox, "answers", &in_inbox.answers}, {&Inbox, "_awaited", &in_inbox.awaited},
     {&Inbox, "_chunks", &in_inbox.chunks}, {&Inbox, "_failures", &in_inbox.failures},
-    {&Credit, "_marks", &in_credit.marks}, {&Credit, "_sent", &in_credit.sent}, {&Inbox, "_journal", &in_inbox.journal},
+    {&Credit, "_marks", &in_credit.marks}, {&Credit, "_messages", &in_credit.messages}, {&Credit, "_sent", &in_credit.sent}, {&Inbox, "_journal", &in_inbox.journal},
     {&Inbox, "moved_at", &in_inbox.moved_at}, {&Inbox, "received", &in_inbox.received},
     {&Inbox, "_retention", &in_inbox.retention}, {&Inbox, "_untold_bytes", &in_inbox.untold_bytes},
     {&Inbox, "_untold_reads", &in_inbox.untold_reads}, {&Reply, "done", &in_reply.done}, {&Reply, "seq", &in_reply.seq},
@@ -95,7 +103,10 @@ static PyObject *s_acquire, *s_append, *s_barred, *s_budget, *s_data, *s_drop, *
     *s_set, *s_store,
     *s_small_bytes, *s_streams, *s_wake_sender, *s_worth, *zero, *none_twice, *no_names;
 static PyObject *s_getitem, *s_minor, *s_store_chosen, *s_store_where, *s_welcome;
-static PyObject *s_applied, *s_client, *s_wire_value, *s_cancel_told, *s_cancelled_through, *s_connection, *s_costs, *s_credit, *s_cursor, *s_end, *s_inbox, *s_io, *s_is_shown, *s_is_sound, *s_journal, *s_marks, *s_note_asked, *s_note_durable, *s_note_progress, *s_note_refusal, *s_receive, *s_recorded, *s_send_recorded, *s_send_sealed, *s_settle, *s_should_tell, *s_signs, *s_successor, *s_tell_read;
+static PyObject *s_applied, *s_client, *s_wire_value, *s_cancel_told, *s_cancelled_through, *s_connection, *s_costs, *s_credit, *s_cursor, *s_done, *s_end, *s_inbox, *s_io, *s_is_shown, *s_is_sound, *s_journal, *s_marks, *s_note_asked, *s_note_durable, *s_note_progress, *s_note_refusal, *s_receive, *s_recorded, *s_send_recorded, *s_send_sealed, *s_settle, *s_should_tell, *s_signs, *s_tell_read;
+static PyObject *s_ahead, *s_batches, *s_bytes_sent, *s_counters, *s_credit_ops, *s_fit, *s_is_closed, *s_is_cut, *s_is_torn, *s_link, *s_next_unsent, *s_note_sending,
+    *s_note_sent, *s_ops, *s_passes_whole, *s_put_back, *s_send, *s_socket, *s_spin, *s_spinning, *s_take_whole, *s_waits_since;
+static PyObject *one, *never;
 
 static struct { PyObject **value; const char *text; } texts[] = {
     {&s_acquire, "acquire"}, {&s_append, "append"}, {&s_barred, "barred"}, {&s_budget, "budget"}, {&s_data, "data"}, {&s_drop, "drop"},
@@ -107,7 +118,13 @@ static struct { PyObject **value; const char *text; } texts[] = {
     {&s_getitem, "cupy.ndarray.__getitem__"}, {&s_store_chosen, ".store_chosen"}, {&s_minor, "minor"},
     {&s_store_where, ".store_where"}, {&s_welcome, "welcome"},
     {&s_client, "_client"}, {&s_wire_value, "_wire_value"},
-    {&s_applied, "applied"}, {&s_cancel_told, "_cancel_told"}, {&s_cancelled_through, "_cancelled_through"}, {&s_connection, "connection"}, {&s_costs, "_costs"}, {&s_credit, "credit"}, {&s_cursor, "cursor"}, {&s_end, "_end"}, {&s_inbox, "inbox"}, {&s_io, "_io"}, {&s_is_shown, "is_shown"}, {&s_is_sound, "is_sound"}, {&s_journal, "journal"}, {&s_marks, "marks"}, {&s_note_asked, "note_asked"}, {&s_note_durable, "note_durable"}, {&s_note_progress, "note_progress"}, {&s_note_refusal, "_note_refusal"}, {&s_receive, "receive"}, {&s_recorded, "recorded"}, {&s_send_recorded, "_send_recorded"}, {&s_send_sealed, "_send_sealed"}, {&s_settle, "settle"}, {&s_should_tell, "should_tell"}, {&s_signs, "signs"}, {&s_successor, "successor"}, {&s_tell_read, "_tell_read"}, {NULL, NULL},
+    {&s_applied, "applied"}, {&s_cancel_told, "_cancel_told"}, {&s_cancelled_through, "_cancelled_through"}, {&s_connection, "connection"}, {&s_costs, "_costs"}, {&s_credit, "credit"}, {&s_cursor, "cursor"}, {&s_done, "done"}, {&s_end, "_end"}, {&s_inbox, "inbox"}, {&s_io, "_io"}, {&s_is_shown, "is_shown"}, {&s_is_sound, "is_sound"}, {&s_journal, "journal"}, {&s_marks, "marks"}, {&s_note_asked, "note_asked"}, {&s_note_durable, "note_durable"}, {&s_note_progress, "note_progress"}, {&s_note_refusal, "_note_refusal"}, {&s_receive, "receive"}, {&s_recorded, "recorded"}, {&s_send_recorded, "_send_recorded"}, {&s_send_sealed, "_send_sealed"}, {&s_settle, "settle"}, {&s_should_tell, "should_tell"}, {&s_signs, "signs"}, {&s_tell_read, "_tell_read"},
+    {&s_ahead, "ahead"}, {&s_batches, "batches"}, {&s_bytes_sent, "bytes_sent"}, {&s_counters, "counters"},
+    {&s_credit_ops, "credit_ops"}, {&s_fit, "_fit"}, {&s_is_closed, "_is_closed"}, {&s_is_cut, "_is_cut"}, {&s_is_torn, "is_torn"}, {&s_put_back, "_put_back"},
+    {&s_link, "_link"}, {&s_next_unsent, "next_unsent"},
+    {&s_note_sending, "note_sending"}, {&s_note_sent, "note_sent"}, {&s_ops, "ops"}, {&s_passes_whole, "passes_whole"},
+    {&s_send, "send"}, {&s_socket, "_socket"}, {&s_spin, "spin"}, {&s_spinning, "_spinning"},
+    {&s_take_whole, "take_whole"}, {&s_waits_since, "_waits_since"}, {NULL, NULL},
 };
 
 #define AT(object, place) (*(PyObject **)((char *)(object) + (place)))

@@ -77,7 +77,7 @@ static int seal(PyObject *self, PyObject *batch)
 {
     PyObject *journal = PyObject_GetAttr(self, s_journal);
     PyObject *done = journal == NULL ? NULL : PyObject_CallMethodOneArg(journal, s_append, batch);
-    PyObject *fresh = done == NULL ? NULL : PyObject_CallMethodNoArgs(batch, s_successor);
+    PyObject *fresh = done == NULL ? NULL : successor_of(batch);
     if (fresh != NULL)
         put(self, in_recorder.open_batch, fresh);
     Py_XDECREF(fresh);
@@ -97,11 +97,11 @@ static int end_known(PyObject *mirror, PyObject *name, PyObject *args, PyObject 
     return done == NULL ? -1 : 0;
 }
 
-/* The part of `Pipeline.ask` that is under the lock, and the end of the batch: 0, or -1 with an error. `seq` is set
- * once somebody is expected to answer. */
+/* The part of `Pipeline.ask` that is under the lock, and the end of the batch, a new reference: 0, or -1 with an error.
+ * `seq` is set once somebody is expected to answer. */
 static int ask_locked(
     PyObject *self, PyObject *inbox, PyObject *name, PyObject *args, PyObject *want, PyObject *kwargs, PyObject *stream,
-    PyObject **seq)
+    PyObject **seq, PyObject **sealed)
 {
     int failed = -1;
     PyObject *out = NULL, *after = NULL, *drop = NULL, *cost = NULL, *op = NULL, *site = NULL;
@@ -140,7 +140,8 @@ static int ask_locked(
         goto end;
     if (add(batch, op, site, cost, Py_None) < 0 || take_dropped(dropped, memory, mirror, gone) < 0)
         goto end;
-    failed = seal(self, batch);
+    if ((failed = seal(self, batch)) == 0)
+        *sealed = Py_NewRef(batch);
 end:
     Py_XDECREF(site);
     Py_XDECREF(op);
@@ -157,15 +158,18 @@ end:
     return failed;
 }
 
-/* As `Pipeline._send_recorded`, once the batch is sealed: 0, or -1 with an error. */
-static int send_sealed(PyObject *self)
+/* As `Pipeline._send_recorded`, once `batch` is sealed: 0, or -1 with an error. */
+static int send_sealed(PyObject *self, PyObject *inbox, PyObject *batch)
 {
     PyObject *io, *sent = NULL;
     int is_done = take_now(self, s_io, &io);
     if (is_done > 0) {
-        sent = PyObject_CallMethodNoArgs(self, s_send_sealed);
-        is_done = sent == NULL ? -1 : PyObject_IsTrue(sent);
-        Py_XDECREF(sent);
+        is_done = send_now(self, inbox, batch);
+        if (is_done == 0) {
+            sent = PyObject_CallMethodNoArgs(self, s_send_sealed);
+            is_done = sent == NULL ? -1 : PyObject_IsTrue(sent);
+            Py_XDECREF(sent);
+        }
         if (let_go_of(io) < 0)
             is_done = -1;
         Py_DECREF(io);
@@ -182,7 +186,7 @@ static int send_sealed(PyObject *self)
 static PyObject *ask(
     PyObject *self, PyObject *name, PyObject *args, PyObject *want, PyObject *kwargs, PyObject *stream)
 {
-    PyObject *seq = NULL, *done, *inbox = PyObject_GetAttr(self, s_inbox);
+    PyObject *seq = NULL, *sealed = NULL, *done, *inbox = PyObject_GetAttr(self, s_inbox);
     if (!IS(inbox, Inbox)) {
         Py_XDECREF(inbox);
         return NULL;
@@ -191,11 +195,11 @@ static PyObject *ask(
     int failed = lock == NULL ? -1 : 0;
     if (!failed && (done = PyObject_CallMethodNoArgs(lock, s_acquire)) != NULL) {
         Py_DECREF(done);
-        failed = ask_locked(self, inbox, name, args, want, kwargs, stream, &seq);
+        failed = ask_locked(self, inbox, name, args, want, kwargs, stream, &seq, &sealed);
         if (let_go_of(lock) < 0)
             failed = -1;
         if (!failed)
-            failed = send_sealed(self);
+            failed = send_sealed(self, inbox, sealed);
     }
     else
         failed = -1;
@@ -204,6 +208,7 @@ static PyObject *ask(
             call_behind(inbox, s_forget, seq);
         Py_CLEAR(seq);
     }
+    Py_XDECREF(sealed);
     Py_XDECREF(lock);
     Py_XDECREF(inbox);
     return seq;

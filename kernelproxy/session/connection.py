@@ -22,6 +22,7 @@ from gpu_backend.wire.errors import (
     SessionLost,
 )
 from gpu_backend.wire.told import fit_words
+from kernelproxy import compiled
 from kernelproxy.session.links import Link, open_link
 from kernelproxy.session.unreached import ConnectionCut, ConnectionRefused, ExecutorEnded, ExecutorGone
 
@@ -156,12 +157,14 @@ class Connection:
         frames = self._link.receive(timeout_seconds)
         if frames is None:
             return None
-        message = _codec.decode(frames)
+        return self._fit(_codec.decode(frames)), frames[1:]
+
+    def _fit(self, message: wire.ToClient) -> wire.ToClient:
         if isinstance(message, wire.Refused):
             message = fit_words(message)
             if message.code == RefusalCode.ENDED:
                 self.ended_for = message.message
-        return message, frames[1:]
+        return message
 
     def put_back(self, incoming: Incoming) -> None:
         """Have the last message received be received again: whoever has read it is not the one who acts on it."""
@@ -210,3 +213,8 @@ def _sensible(welcome: wire.Welcome) -> wire.Welcome:
             f"The executor takes {welcome.credit_ops} ops and {welcome.credit_bytes} bytes at a time: nothing fits."
         )
     return fit_words(welcome)
+
+
+compiled.learn(
+    Batch=wire.Batch, Connection=Connection, decode=_codec.decode, encode=encode, most_header_bytes=MAX_HEADER_BYTES
+)

@@ -19,6 +19,7 @@ from gpu_backend.transport.ring import naps
 from gpu_backend.transport.spinning import Spinning
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.control import Ticket
+from kernelproxy import compiled
 from kernelproxy.session.unreached import ExecutorEnded
 
 #: How long to look for an answer without sleeping at least, seconds: most answers come sooner than a sleeper wakes.
@@ -107,6 +108,8 @@ class Link:
             self._heard_at = asked
             self._socket.wake(is_rung=bool(self._poll.poll(0)))  # what was rung for is read by the next look
         return message
+
+    receive = compiled.quick("receive", receive)
 
     def _soon(self, asked: float, most_seconds: float) -> list[Frame] | None:
         """Return a message as most answers are: whole in a ring, and here before others are let have a turn."""
@@ -246,3 +249,6 @@ def _reach_here(endpoint: str, expected: Expected, timeout_seconds: float) -> Me
         return reach_local(endpoint, expected, timeout_seconds)
     except NobodyListens as error:
         raise ExecutorEnded(str(error)) from None
+
+
+compiled.learn(ConnectionLost=ConnectionLost, Link=Link, yield_seconds=_YIELD_SECONDS)

@@ -290,4 +290,6 @@ class Inbox:
         self._untold_reads = self._untold_bytes = 0
 
 
-compiled.learn(Answer=Answer, Inbox=Inbox, Reply=wire.Reply, monotonic=monotonic, turn_seconds=TURN_SECONDS)
+compiled.learn(
+    Answer=Answer, Inbox=Inbox, Reply=wire.Reply, monotonic=monotonic, turn_seconds=TURN_SECONDS, until_done=until_done
+)

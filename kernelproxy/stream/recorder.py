@@ -188,6 +188,6 @@ class Recorder(ABC):
 compiled.learn(
     Recorder=Recorder, OpenBatch=OpenBatch, Form=Form, Forms=Forms, Cost=Cost, HostMirror=HostMirror,
     MemoryModel=MemoryModel, Worth=Worth, Op=Op, Ref=Ref, View=View, nothing=NOTHING, of_device=OF_DEVICE,
-    taken_over=taken_over, takes_over=takes_over, targets=stores.TARGETS, batch_ops=batch_ops, oldest=oldest,
-    handles_per_call=HANDLES_PER_CALL,
+    taken_over=taken_over, takes_over=takes_over, targets=stores.TARGETS, batch_ops=batch_ops,
+    first_ops=batch_ops(0), oldest=oldest, handles_per_call=HANDLES_PER_CALL,
 )  # fmt: skip

@@ -42,6 +42,7 @@ NOTHING: Final = Want.NOTHING
 _CONTENTS: Final = Want.CONTENTS
 _NO_BOUND: Final = 1 << 30
 _DONE: Final = Answer(is_synchronized=True)
+_WAITS: Final = frozenset((SAME, SYNCHRONIZE))  #: is asked often, and warns of nothing
 
 
 class OpStream:
@@ -74,8 +75,7 @@ class OpStream:
         self._writer = Writer(self.heap, device, self._objects)
         self._accounts = Accounts(device, self.heap, self._plan)
         self._failures = Failures(device, self.heap, verbs.copying.give_up)
-        #: Calls functions where there are several devices; None for one.
-        self._peers = PeerOrder(device) if device.count > 1 else None
+        self._peers = PeerOrder(device) if device.count > 1 else None  #: calls functions where there are several
         self._passes = make_passes(passes, self.heap, self._reader, self._plan)
         #: Those that look at no other op, and are asked where none behind gives reason.
         self._passes_of_op = tuple(one for one in self._passes if not one.fulfils)
@@ -253,7 +253,7 @@ class OpStream:
         read = self._reader.read
         args = [read(arg) for arg in op.args]
         kwargs = {key: read(value) for key, value in op.kwargs.items()} if op.kwargs else {}
-        if op.want is not NOTHING and op.name != SAME:  # the one that only reads, and often
+        if op.want is not NOTHING and op.name not in _WAITS:
             return self._run_aloud(op, function, args, kwargs)
         result = self._call(op, function, args, kwargs)
         if op.want is not NOTHING:
@@ -263,7 +263,7 @@ class OpStream:
 
     def _wait(self, op: Op, direct: Direct) -> Answer | None:
         """Answer an op that only waits, beside which memory may stay spare; None for others, and for CuPy's way."""
-        if op.name == SYNCHRONIZE and not op.args and not op.kwargs and not op.out:
+        if op.name == SYNCHRONIZE and not op.args and not op.kwargs:
             direct.launch()
             self.heap.places.rest()
             self._functions[SYNCHRONIZE]()

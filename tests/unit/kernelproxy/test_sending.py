@@ -53,6 +53,7 @@ STEPS: dict[str, Callable[[MirroredPipeline], object]] = {
     "ask": lambda pipeline: pipeline.ask("op", (9,), CONTENTS),
     "within": lambda pipeline: upload(pipeline, 40, True),
     "beside": lambda pipeline: upload(pipeline, 50, False),
+    "nothing": lambda pipeline: upload(pipeline, 0, False),
     "flush": lambda pipeline: pipeline.flush(),
 }
 
