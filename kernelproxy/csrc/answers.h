@@ -105,13 +105,25 @@ static int receive(PyObject *connection, PyObject **message, PyObject **buffers)
 {
     int has_come = IS(connection, Connection) ? hear_soon(connection, message, buffers) : 0;
     if (has_come)
-        return has_come < 0 ? -1 : 0;
+        return PyErr_Occurred() ? -1 : 0;
     PyObject *incoming = PyObject_CallMethodOneArg(connection, s_receive, turn_seconds);
     int is_read = incoming != NULL && (incoming == Py_None || PyArg_ParseTuple(incoming, "OO", message, buffers));
     Py_XINCREF(*message);
     Py_XINCREF(*buffers);
     Py_XDECREF(incoming);
     return is_read ? 0 : -1;
+}
+
+/* Where nothing has come, seek another connection if this one is lost: 0, or -1 with an error. */
+static int recover_if_cut(PyObject *self, PyObject *connection)
+{
+    PyObject *is_cut = PyObject_GetAttr(connection, s_was_cut), *done = NULL;
+    int is_lost = is_cut == NULL ? -1 : PyObject_IsTrue(is_cut);
+    if (is_lost > 0 && (done = PyObject_CallMethodNoArgs(self, s_recover)) == NULL)
+        is_lost = -1;
+    Py_XDECREF(done);
+    Py_XDECREF(is_cut);
+    return is_lost < 0 ? -1 : 0;
 }
 
 /* Whether so much was read that it is worth to ask whether the executor is to be told. */
@@ -126,6 +138,8 @@ static int pump(PyObject *self, PyObject *connection, PyObject *inbox)
 {
     PyObject *message = NULL, *buffers = NULL, *done = NULL;
     int failed = receive(connection, &message, &buffers);
+    if (!failed && message == NULL)
+        failed = recover_if_cut(self, connection);
     if (!failed && message != NULL && (failed = take_in(self, inbox, message, buffers)) == 0) {
         if ((done = settled(connection)) != NULL && is_much_untold(inbox))
             Py_SETREF(done, PyObject_GetAttr(inbox, s_should_tell));

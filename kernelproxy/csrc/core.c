@@ -237,18 +237,10 @@ WAY(heard)
     Py_RETURN_NONE;
 }
 
-/* `Link.receive`, of a message that comes soon. */
-WAY(received)
-{
-    PyObject *message = GIVEN(2) && IS(args[0], Link) ? soon(args[0], args[1]) : NULL;
-    return MADE_OR_PURE(message);
-}
-
 static struct { const char *kind; vectorcallfunc call; } ways[] = {
     {"binary", binary}, {"reflected", reflected}, {"inplace", inplace}, {"unary", unary}, {"getitem", getitem},
     {"setitem", setitem}, {"end", end}, {"small", small}, {"view_of", view_of}, {"site", site}, {"note", noted},
     {"ufunc", ufunc}, {"call", call}, {"ask", asked}, {"answer", answered}, {"hear", heard},
-    {"receive", received},
     {NULL, NULL},
 };
 

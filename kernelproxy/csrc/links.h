@@ -25,22 +25,25 @@ static int await_news(PyObject *socket, PyObject *asked, double most_seconds)
     return has;
 }
 
-/* As `Link._note_wait` of what has come: 0, or -1 with an error. */
-static int note_wait(PyObject *link, PyObject *asked)
+/* As `Link._note_wait`: 0, or -1 with an error. */
+static int note_wait(PyObject *link, PyObject *asked, int has_come)
 {
-    PyObject *since = PyObject_GetAttr(link, s_waits_since), *now = since == NULL ? NULL : PyObject_CallNoArgs(monotonic);
-    PyObject *spinning = now == NULL ? NULL : PyObject_GetAttr(link, s_spinning), *waited = NULL, *done = NULL;
-    int has_waited = spinning == NULL ? -1 : PyObject_IsTrue(since);
-    if (has_waited >= 0 && (waited = PyNumber_Subtract(now, has_waited ? since : asked)) != NULL)
-        done = PyObject_CallMethodOneArg(spinning, s_note, waited);
-    if (done != NULL && has_waited && PyObject_SetAttr(link, s_waits_since, never) < 0)
-        Py_CLEAR(done);
-    Py_XDECREF(waited);
-    Py_XDECREF(spinning);
-    Py_XDECREF(now);
-    Py_XDECREF(since);
+    PyObject *since = PyObject_GetAttr(link, s_waits_since), *now, *spinning = NULL, *waited = NULL, *done = NULL;
+    int failed = -1, has_waited = since == NULL ? -1 : PyObject_IsTrue(since);
+    if (has_waited >= 0 && !has_come)
+        failed = has_waited ? 0 : PyObject_SetAttr(link, s_waits_since, asked);
+    else if (has_waited >= 0 && (now = PyObject_CallNoArgs(monotonic)) != NULL) {
+        if ((waited = PyNumber_Subtract(now, has_waited ? since : asked)) != NULL
+            && (spinning = PyObject_GetAttr(link, s_spinning)) != NULL
+            && (done = PyObject_CallMethodOneArg(spinning, s_note, waited)) != NULL)
+            failed = has_waited ? PyObject_SetAttr(link, s_waits_since, never) : 0;
+        Py_DECREF(now);
+    }
     Py_XDECREF(done);
-    return done == NULL ? -1 : 0;
+    Py_XDECREF(spinning);
+    Py_XDECREF(waited);
+    Py_XDECREF(since);
+    return failed;
 }
 
 /* Take a message that lies in the ring whole. NULL without an error where it does not, and nothing was taken. */
@@ -56,40 +59,50 @@ static PyObject *taken_whole(PyObject *link, PyObject *socket)
     return message;
 }
 
-/* As `Link.receive` if the message is here within moments. NULL without an error where Python receives. */
-static PyObject *soon(PyObject *link, PyObject *timeout)
+/* As `Link.receive` where the connection turns out to be lost. */
+static void cut(PyObject *link)
 {
-    double most_seconds = PyFloat_CheckExact(timeout) ? PyFloat_AS_DOUBLE(timeout) : 0;
-    PyObject *socket = most_seconds > 0 ? PyObject_GetAttr(link, s_socket) : NULL, *asked = NULL, *message = NULL;
+    PyErr_Clear();
+    if (PyObject_SetAttr(link, s_is_cut, Py_True) == 0)
+        PyObject_SetAttr(link, s_is_torn, Py_False);
+}
+
+/* As `Link.receive`, if a message is here within moments: 1 if one is, and 0 where Python waits for one. -1 with an error, or
+ * without `frames`: the connection is lost then. */
+static int receive_soon(PyObject *link, PyObject **frames)
+{
+    PyObject *socket = PyObject_GetAttr(link, s_socket), *asked = NULL;
     PyObject *passes = socket == NULL ? NULL : PyObject_GetAttr(socket, s_passes_whole);
-    if (passes == Py_True && (asked = PyObject_CallNoArgs(monotonic)) != NULL) {
-        if (await_news(socket, asked, most_seconds) > 0)
-            message = taken_whole(link, socket);
-        if (message != NULL && note_wait(link, asked) < 0)
-            Py_CLEAR(message);
-        if (PyErr_Occurred() && PyErr_ExceptionMatches(ConnectionLost)) { /* Python finds it lost as well */
-            PyErr_Clear();
-            PyObject_SetAttr(link, s_is_torn, Py_False);
+    int has_come = passes == NULL ? -1 : passes == Py_True;
+    if (has_come > 0 && (asked = PyObject_CallNoArgs(monotonic)) == NULL)
+        has_come = -1;
+    if (has_come > 0) {
+        if ((has_come = await_news(socket, asked, PyFloat_AsDouble(turn_seconds))) > 0)
+            has_come = (*frames = taken_whole(link, socket)) != NULL ? 1 : PyErr_Occurred() ? -1 : 0;
+        if (has_come >= 0 && note_wait(link, asked, has_come) < 0) {
+            Py_CLEAR(*frames);
+            has_come = -1;
         }
     }
+    if (has_come < 0 && PyErr_ExceptionMatches(ConnectionLost))
+        cut(link);
     Py_XDECREF(asked);
     Py_XDECREF(passes);
     Py_XDECREF(socket);
-    return message;
+    return has_come;
 }
 
-/* As `Connection.receive` if a message is here within moments: 1 if one is, 0 where Python receives, -1 with an error.
- * `message` and `buffers` are new references. */
+/* As `Connection.receive`, if a message is here within moments: 1 if one is, 0 where Python receives, -1 with an error, or
+ * without one if the connection is lost. `message` and `buffers` are new references. */
 static int hear_soon(PyObject *connection, PyObject **message, PyObject **buffers)
 {
     PyObject *before = PyObject_GetAttr(connection, s_put_back), *frames = NULL;
     PyObject *link = before == NULL ? NULL : PyObject_GetAttr(connection, s_link);
-    if (before == Py_None && IS(link, Link))
-        frames = soon(link, turn_seconds);
+    int has_come = link == NULL ? -1 : before == Py_None && IS(link, Link) ? receive_soon(link, &frames) : 0;
     Py_XDECREF(link);
     Py_XDECREF(before);
-    if (frames == NULL)
-        return PyErr_Occurred() ? -1 : 0;
+    if (has_come <= 0)
+        return has_come;
     PyObject *told = PyObject_CallOneArg(decode, frames);
     *message = told == NULL || IS(told, Reply) ? Py_XNewRef(told) : PyObject_CallMethodOneArg(connection, s_fit, told);
     *buffers = *message == NULL ? NULL : PyList_GetSlice(frames, 1, PyList_GET_SIZE(frames));

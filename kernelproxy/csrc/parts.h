@@ -105,7 +105,7 @@ static PyObject *s_acquire, *s_append, *s_barred, *s_budget, *s_data, *s_drop, *
 static PyObject *s_getitem, *s_minor, *s_store_chosen, *s_store_where, *s_welcome;
 static PyObject *s_applied, *s_client, *s_wire_value, *s_cancel_told, *s_cancelled_through, *s_connection, *s_costs, *s_credit, *s_cursor, *s_done, *s_end, *s_inbox, *s_io, *s_is_shown, *s_is_sound, *s_journal, *s_marks, *s_note_asked, *s_note_durable, *s_note_progress, *s_note_refusal, *s_receive, *s_recorded, *s_send_recorded, *s_send_sealed, *s_settle, *s_should_tell, *s_signs, *s_tell_read;
 static PyObject *s_ahead, *s_batches, *s_bytes_sent, *s_counters, *s_credit_ops, *s_fit, *s_is_closed, *s_is_cut, *s_is_torn, *s_link, *s_next_unsent, *s_note_sending,
-    *s_note_sent, *s_ops, *s_passes_whole, *s_put_back, *s_send, *s_socket, *s_spin, *s_spinning, *s_take_whole, *s_waits_since;
+    *s_note_sent, *s_ops, *s_passes_whole, *s_put_back, *s_recover, *s_send, *s_socket, *s_spin, *s_spinning, *s_take_whole, *s_waits_since, *s_was_cut;
 static PyObject *one, *never;
 
 static struct { PyObject **value; const char *text; } texts[] = {
@@ -123,8 +123,8 @@ static struct { PyObject **value; const char *text; } texts[] = {
     {&s_credit_ops, "credit_ops"}, {&s_fit, "_fit"}, {&s_is_closed, "_is_closed"}, {&s_is_cut, "_is_cut"}, {&s_is_torn, "is_torn"}, {&s_put_back, "_put_back"},
     {&s_link, "_link"}, {&s_next_unsent, "next_unsent"},
     {&s_note_sending, "note_sending"}, {&s_note_sent, "note_sent"}, {&s_ops, "ops"}, {&s_passes_whole, "passes_whole"},
-    {&s_send, "send"}, {&s_socket, "_socket"}, {&s_spin, "spin"}, {&s_spinning, "_spinning"},
-    {&s_take_whole, "take_whole"}, {&s_waits_since, "_waits_since"}, {NULL, NULL},
+    {&s_recover, "_recover"}, {&s_send, "send"}, {&s_socket, "_socket"}, {&s_spin, "spin"}, {&s_spinning, "_spinning"},
+    {&s_take_whole, "take_whole"}, {&s_waits_since, "_waits_since"}, {&s_was_cut, "is_cut"}, {NULL, NULL},
 };
 
 #define AT(object, place) (*(PyObject **)((char *)(object) + (place)))

@@ -164,8 +164,9 @@ static int is_unfit(void)
 static int hand_over(PyObject *connection, PyObject *inbox, PyObject *batch, PyObject **size)
 {
     PyObject *ops = PyList_AsTuple(AT(batch, in_batch.ops)), *link = NULL, *frames = NULL;
-    PyObject *given[] = {AT(batch, in_batch.first), AT(inbox, in_inbox.received), ops};
-    PyObject *message = ops == NULL ? NULL : PyObject_Vectorcall(Batch, given, 3, NULL);
+    PyObject *received = ops == NULL ? NULL : at(inbox, in_inbox.received);
+    PyObject *given[] = {AT(batch, in_batch.first), received, ops};
+    PyObject *message = received == NULL ? NULL : PyObject_Vectorcall(Batch, given, 3, NULL);
     Py_ssize_t length = -1;
     int is_taken = -1;
     if (message == NULL || (link = PyObject_GetAttr(connection, s_link)) == NULL)
@@ -186,6 +187,7 @@ end:
     Py_XDECREF(frames);
     Py_XDECREF(link);
     Py_XDECREF(message);
+    Py_XDECREF(received);
     Py_XDECREF(ops);
     return is_taken;
 }

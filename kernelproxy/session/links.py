@@ -109,8 +109,6 @@ class Link:
             self._socket.wake(is_rung=bool(self._poll.poll(0)))  # what was rung for is read by the next look
         return message
 
-    receive = compiled.quick("receive", receive)
-
     def _soon(self, asked: float, most_seconds: float) -> list[Frame] | None:
         """Return a message as most answers are: whole in a ring, and here before others are let have a turn."""
         socket = self._socket

@@ -58,7 +58,10 @@ class PlayedSocket:
         return self.has_news()
 
     def take_whole(self) -> list[Frame] | None:
-        return self.played.arrived.popleft() if self.played.arrived else None
+        taken = self.played.arrived.popleft() if self.played.arrived else None
+        if taken is not None:
+            self._fail("take")
+        return taken
 
     def receive(self) -> list[Frame] | None:
         return None
@@ -164,8 +167,6 @@ def unfit(executor: RingedExecutor, pipeline: MirroredPipeline) -> object:
 def lost(what: str) -> Callable[[RingedExecutor, MirroredPipeline], object]:
     def lose(executor: RingedExecutor, pipeline: MirroredPipeline) -> object:
         executor.socket.fails[what] = ConnectionLost("cut")
-        if what == "spin":
-            executor.socket.spin = mock.Mock(side_effect=ConnectionLost("cut"))  # type: ignore[method-assign]
         return pipeline.call("op", (5,), CONTENTS).value
 
     return lose
@@ -187,7 +188,7 @@ def failed(executor: RingedExecutor, pipeline: MirroredPipeline) -> object:
     return pipeline.call("op", (8,), CONTENTS).value
 
 
-@pytest.mark.parametrize("do", [refused, unfit, lost("send"), lost("spin"), put_back, failed])
+@pytest.mark.parametrize("do", [refused, unfit, lost("send"), lost("spin"), lost("take"), put_back, failed])
 def test_what_stands_in_the_way_is_met_alike_both_ways(do: Callable[[RingedExecutor, MirroredPipeline], Any]) -> None:
     assert outcome(True, do) == outcome(False, do)
 
