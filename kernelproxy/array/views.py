@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
-from gpu_backend.opstream.layout import strided
-from gpu_backend.opstream.proof import views
+from gpu_backend.opstream.layout import Layout, strided
+from gpu_backend.opstream.proof import indexing, views
 from gpu_backend.opstream.proof.outcome import Unproved
 from gpu_backend.opstream.proof.scalars import fills_quietly
+from kernelproxy import compiled
 from kernelproxy.array.private import PrivateMembers
 from kernelproxy.calls import array_core, dispatch
 from kernelproxy.calls.argument_types import ArrayLike, AxisLike, ShapeLike
 from kernelproxy.calls.array_core import ArrayCore
+
+Look = TypeVar("Look", bound=Callable[..., Any])
+
+
+def _known_as(method: str) -> Callable[[Look], Look]:
+    """Return what has a method show again, without Python, what it has shown of arrays that lie so."""
+    return lambda look: compiled.quick("looked", look, method)
 
 
 class Flags:
@@ -102,6 +111,7 @@ class Views(PrivateMembers):
         return self._root
 
     @property
+    @_known_as("transpose")
     def T(self) -> Any:  # noqa: N802 (CuPy's name)
         """The transposed view."""
         return self.transpose()
@@ -142,33 +152,38 @@ class Views(PrivateMembers):
             raise TypeError("cupy.ndarray does not have imaginary part to set")
         _copy_into(self.imag, value)
 
+    @_known_as("transpose")
     def transpose(self, *axes: Any) -> Any:
         """Return a view with its axes permuted; reversed if none are given."""
         order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
         return _view(self, views.transpose(self._layout, order), "transpose", axes)
 
+    @_known_as("swapaxes")
     def swapaxes(self, axis1: int, axis2: int) -> Any:
         """Return a view with two axes exchanged."""
         return _view(self, views.swapaxes(self._layout, axis1, axis2), "swapaxes", (axis1, axis2))
 
+    @_known_as("squeeze")
     def squeeze(self, axis: AxisLike = None) -> Any:
         """Return a view without axes of length one."""
-        return _view(self, views.squeeze(self._layout, axis), "squeeze", (axis,))
+        return _view(self, views.squeeze(self._layout, axis), "squeeze", () if axis is None else (axis,))
 
+    @_known_as("reshape")
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
         """Return an array of another shape: a view if possible."""
         wanted = shape[0] if len(shape) == 1 else shape
         may_be_view = copy is None or copy is False
         window = views.reshape(self._layout, wanted, order) if may_be_view else Unproved("a copy is wanted")
         if isinstance(window, tuple):
-            return array_core.view_of(self, *window)
+            return _shown(self, window, "reshape", shape if order == "C" and copy is None else None)
         return dispatch.call("cupy.ndarray.reshape", (self, wanted), {"order": order, "copy": copy})
 
+    @_known_as("ravel")
     def ravel(self, order: str = "C") -> Any:
         """Return a one-dimensional array: a view if possible."""
         window = views.ravel(self._layout, order)
         if isinstance(window, tuple):
-            return array_core.view_of(self, *window)
+            return _shown(self, window, "ravel", () if order == "C" else None)
         return dispatch.call("cupy.ndarray.ravel", (self, order), {})
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
@@ -199,8 +214,16 @@ def _is_plain_class(value: Any) -> bool:
 def _view(array: ArrayCore, window: Any, method: str, args: tuple[object, ...]) -> Any:
     """Return the view that was proved, or ask the executor."""
     if isinstance(window, tuple):
-        return array_core.view_of(array, *window)
+        return _shown(array, window, method, args)
     return dispatch.call(f"cupy.ndarray.{method}", (array, *args), {})
+
+
+def _shown(array: ArrayCore, window: Any, method: str, args: tuple[object, ...] | None) -> Any:
+    """Return a view that was proved, which arrays that lie so show again if they are given these ``args``."""
+    layout = array._layout
+    if compiled.is_compiled and args is not None and type(layout) is Layout:
+        indexing.remember(layout, method, args, window)
+    return array_core.view_of(array, *window)
 
 
 def _copy_into(part: Any, value: ArrayLike) -> None:

@@ -204,6 +204,43 @@ static int find_window(PyObject *layout, PyObject *key, PyObject **offset, PyObj
     return *offset != NULL ? 1 : PyErr_Occurred() ? -1 : 0;
 }
 
+/* Whether an axis or a length is given as an int, or several as a tuple of ints. */
+static int is_of_ints(PyObject *given)
+{
+    if (PyLong_CheckExact(given))
+        return 1;
+    Py_ssize_t count = PyTuple_CheckExact(given) ? PyTuple_GET_SIZE(given) : -1;
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (!PyLong_CheckExact(PyTuple_GET_ITEM(given, i)))
+            return 0;
+    return count >= 0;
+}
+
+/* The view that a method has shown of an array that lies so. NULL without an error if it is not known. */
+static PyObject *look_again(PyObject *array, PyObject *method, PyObject *const *given, Py_ssize_t count)
+{
+    PyObject *layout = array_class != NULL && is_plain(array) ? AT(array, in_array.layout) : NULL, *made = NULL;
+    if (!IS(layout, Layout))
+        return NULL;
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (!is_of_ints(given[i]))
+            return NULL;
+    PyObject *key = PyTuple_New(count + 2);
+    if (key == NULL)
+        return NULL;
+    PyTuple_SET_ITEM(key, 0, Py_NewRef(layout));
+    PyTuple_SET_ITEM(key, 1, Py_NewRef(method));
+    for (Py_ssize_t i = 0; i < count; i++)
+        PyTuple_SET_ITEM(key, i + 2, Py_NewRef(given[i]));
+    PyObject *found = Py_XNewRef(PyDict_GetItemWithError(windows, key));
+    if (found != NULL && PyTuple_CheckExact(found) && PyTuple_GET_SIZE(found) == 2
+        && IS(PyTuple_GET_ITEM(found, 1), Layout))
+        made = window_on(array, PyTuple_GET_ITEM(found, 0), PyTuple_GET_ITEM(found, 1));
+    Py_XDECREF(found);
+    Py_DECREF(key);
+    return made;
+}
+
 /* As `is_window`, for plain arrays. */
 static int is_window(PyObject *value, PyObject *array, PyObject *offset, PyObject *layout)
 {

@@ -145,6 +145,14 @@ WAY(getitem)
     return MADE_OR_PURE(made);
 }
 
+/* A method that only looks in another way, of axes or lengths that were given before. */
+WAY(looked)
+{
+    Py_ssize_t count = PyVectorcall_NARGS(flags);
+    PyObject *made = is_on && names == NULL && count > 0 ? look_again(args[0], NAME, args + 1, count - 1) : NULL;
+    return MADE_OR_PURE(made);
+}
+
 /* ``x[key] = value``: nothing where that is the very window, as ``x[key] += y`` ends. */
 WAY(setitem)
 {
@@ -239,7 +247,7 @@ WAY(heard)
 
 static struct { const char *kind; vectorcallfunc call; } ways[] = {
     {"binary", binary}, {"reflected", reflected}, {"inplace", inplace}, {"unary", unary}, {"getitem", getitem},
-    {"setitem", setitem}, {"end", end}, {"small", small}, {"view_of", view_of}, {"site", site}, {"note", noted},
+    {"looked", looked}, {"setitem", setitem}, {"end", end}, {"small", small}, {"view_of", view_of}, {"site", site}, {"note", noted},
     {"ufunc", ufunc}, {"call", call}, {"ask", asked}, {"answer", answered}, {"hear", heard},
     {NULL, NULL},
 };

@@ -11,7 +11,8 @@ from gpu_backend.opstream.layout import Layout, strided
 from gpu_backend.opstream.proof.outcome import CannotProve, Unproved, WillRaise, Window, refusal
 from gpu_backend.opstream.proof.values import BasicIndex, is_integer
 
-#: Windows already worked out, by layout and key. Bounded: a loop may slice at ever new places.
+#: Windows already worked out, by layout and key, or by layout, method and what that was given. Bounded: a loop may
+#: slice at ever new places.
 WINDOWS: dict[tuple[object, ...], Window] = {}
 #: The layouts of ``x[0]``, by those of ``x``.
 ROWS: dict[Layout, Layout] = {}
@@ -72,6 +73,13 @@ def known_window(layout: Layout, key: object) -> Window | None:
 def window(layout: Layout, key: tuple[object, ...]) -> Window:
     """Return the window that a basic index selects, for the use of other rules."""
     return _window(layout, key)
+
+
+def remember(layout: Layout, method: str, args: tuple[object, ...], found: Window) -> None:
+    """Have ``found`` be what ``method`` shows of arrays that lie so, if ``args`` are ints, or tuples of ints."""
+    parts = [part for one in args for part in (one if type(one) is tuple else (one,))]
+    if all(type(part) is int for part in parts):
+        _remember((layout, method, *args), found)
 
 
 def _remember(cached: tuple[object, ...], found: Window | Unproved) -> Window | Unproved:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from gpu_backend.opstream.proof import indexing
 from kernelproxy import compiled
+from kernelproxy.calls import array_core
 from kernelproxy.client import current
 from kernelproxy.namespace.names import make
 from tests.unit.kernelproxy.played import PlayedExecutor
@@ -53,6 +54,51 @@ def test_both_ways_find_the_same_window(arrays: list[Any], data: st.DataObject, 
     array = data.draw(st.sampled_from(arrays))
     found = [shown(array, key, is_used) for is_used in (True, False, True)]  # the second time it is known
     assert found[0] == found[1] == found[2]
+
+
+axes = st.integers(-4, 4) | st.sampled_from([6, 20, 30, 120, -1, 1 << 70, True, 1.0, None])
+looks = st.tuples(
+    st.sampled_from(["T", "transpose", "swapaxes", "squeeze", "reshape", "ravel"]),
+    st.lists(axes | st.lists(axes, max_size=3).map(tuple) | st.permutations([0, 1, 2]).map(tuple), max_size=4),
+)
+
+
+def looked(array: Any, method: str, args: list[Any], is_used: bool) -> Any:
+    """Return which view a method shows, or what is raised."""
+    with compiled.used(is_used):
+        try:
+            view = array.T if method == "T" else getattr(array, method)(*args)
+        except Exception as error:  # whatever it is, the other way must raise it too
+            return type(error), str(error)
+    is_of_it = view.base is not None and (view.base is array.base or view.base is array)
+    return view._ref if is_of_it else None, view._layout, type(view), is_of_it
+
+
+@given(st.data(), looks)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=600)
+def test_both_ways_show_the_same_view(arrays: list[Any], data: st.DataObject, look: tuple[str, list[Any]]) -> None:
+    array = data.draw(st.sampled_from(arrays))
+    found = [looked(array, *look, is_used) for is_used in (True, False, True)]
+    assert found[0] == found[1] == found[2]
+
+
+def test_what_was_shown_is_shown_again_without_python(arrays: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    cube = arrays[0]
+    asked: list[tuple[str, list[Any]]] = [
+        ("T", []), ("transpose", [1, 0, 2]), ("transpose", [(2, 0, 1)]), ("swapaxes", [0, -1]), ("squeeze", []),
+        ("reshape", [20, 6]), ("reshape", [(-1, 3)]), ("reshape", [-1]), ("ravel", []),
+    ]  # fmt: skip
+    expected = [looked(cube, *one, False) for one in asked]
+    monkeypatch.setattr(array_core, "view_of", None)  # whoever goes by Python fails
+    assert [looked(cube, *one, True) for one in asked] == expected
+
+
+def test_an_axis_is_no_truth_and_no_float(arrays: list[Any]) -> None:
+    cube = arrays[0]
+    cube.swapaxes(0, 1)
+    cube.reshape(120, 1)
+    for method, args in (("swapaxes", [False, 1.0]), ("reshape", [120.0, 1]), ("reshape", [(120, 1.0)])):
+        assert looked(cube, method, args, True) == looked(cube, method, args, False)
 
 
 def test_wherever_a_slice_begins_it_is_found_without_python(arrays: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
