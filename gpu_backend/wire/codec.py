@@ -15,7 +15,7 @@ MAX_HEADER_BYTES: Final = 8 << 20
 #: Most buffers in one message.
 MAX_FRAMES: Final = 1024
 
-_PREFIX: Final = bytes((MAGIC, PROTOCOL_VERSION))
+_PREFIX = bytes((MAGIC, PROTOCOL_VERSION))
 #: A message of less is copied rather than looked at where it is.
 _COPIED_BYTES: Final = 4_096
 _encode: Final = msgspec.msgpack.Encoder().encode
