@@ -176,22 +176,13 @@ static int hear(PyObject *self, PyObject *inbox)
 /* Say with how many ops a batch is full, by how many are under way: 1, or -1 with an error. */
 static int fit_batches(PyObject *self)
 {
-    PyObject *credit = PyObject_GetAttr(self, s_credit), *marks = NULL, *sent = NULL, *in_flight = NULL, *most = NULL;
-    if (IS(credit, Credit) && (marks = at(credit, in_credit.marks)) != NULL)
-        sent = at(credit, in_credit.sent);
-    PyObject *applied = sent == NULL ? NULL : PyObject_GetAttr(marks, s_applied);
-    int is_behind = is_less(applied, sent);
-    if (is_behind >= 0)
-        in_flight = is_behind ? PyNumber_Subtract(sent, applied) : Py_NewRef(zero);
-    if (in_flight != NULL)
-        most = in_flight == zero ? Py_NewRef(first_ops) : PyObject_CallOneArg(batch_ops, in_flight);
+    PyObject *credit = PyObject_GetAttr(self, s_credit), *most = NULL;
+    Py_ssize_t in_flight = IS(credit, Credit) ? in_flight_of(credit) : -1;
+    if (in_flight >= 0)
+        most = in_flight ? PyObject_CallFunction(batch_ops, "n", in_flight) : Py_NewRef(first_ops);
     if (most != NULL)
         put(self, in_recorder.most_ops, most);
     Py_XDECREF(most);
-    Py_XDECREF(in_flight);
-    Py_XDECREF(applied);
-    Py_XDECREF(sent);
-    Py_XDECREF(marks);
     Py_XDECREF(credit);
     return most == NULL ? -1 : 1;
 }

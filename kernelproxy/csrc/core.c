@@ -247,9 +247,8 @@ WAY(heard)
 
 static struct { const char *kind; vectorcallfunc call; } ways[] = {
     {"binary", binary}, {"reflected", reflected}, {"inplace", inplace}, {"unary", unary}, {"getitem", getitem},
-    {"looked", looked}, {"setitem", setitem}, {"end", end}, {"small", small}, {"view_of", view_of}, {"site", site}, {"note", noted},
-    {"ufunc", ufunc}, {"call", call}, {"ask", asked}, {"answer", answered}, {"hear", heard},
-    {NULL, NULL},
+    {"looked", looked}, {"setitem", setitem}, {"end", end}, {"small", small}, {"view_of", view_of}, {"site", site},
+    {"note", noted}, {"ufunc", ufunc}, {"call", call}, {"ask", asked}, {"answer", answered}, {"hear", heard}, {NULL, NULL},
 };
 
 /* --- the class of the ways ---------------------------------------------------------------------------------------- */
@@ -397,11 +396,8 @@ PyMODINIT_FUNC PyInit__core(void)
     for (int i = 0; texts[i].value != NULL; i++)
         if ((*texts[i].value = PyUnicode_InternFromString(texts[i].text)) == NULL)
             return NULL;
-    if ((none_twice = PyTuple_Pack(2, Py_None, Py_None)) == NULL || (no_names = PyDict_New()) == NULL)
-        return NULL;
-    if ((one = PyLong_FromLong(1)) == NULL || (never = PyFloat_FromDouble(0)) == NULL)
-        return NULL;
-    if ((zero = PyLong_FromLong(0)) == NULL || PyType_Ready(&QuickType) < 0)
+    if ((no_names = PyDict_New()) == NULL || (zero = PyLong_FromLong(0)) == NULL || (one = PyLong_FromLong(1)) == NULL
+        || (never = PyFloat_FromDouble(0)) == NULL || PyType_Ready(&QuickType) < 0)
         return NULL;
     return PyModule_Create(&definition);
 }

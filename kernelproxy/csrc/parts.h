@@ -101,7 +101,7 @@ static struct { PyObject **type; const char *name; Py_ssize_t *place; } slots[] 
 static PyObject *s_acquire, *s_append, *s_barred, *s_budget, *s_data, *s_drop, *s_dropped, *s_flush, *s_forget, *s_held,
     *s_is_long, *s_is_on, *s_is_sure, *s_is_used, *s_known, *s_note, *s_pipeline, *s_popleft, *s_publish, *s_release,
     *s_set, *s_store,
-    *s_small_bytes, *s_streams, *s_wake_sender, *s_worth, *zero, *none_twice, *no_names;
+    *s_small_bytes, *s_streams, *s_wake_sender, *s_worth, *zero, *no_names;
 static PyObject *s_getitem, *s_minor, *s_store_chosen, *s_store_where, *s_welcome;
 static PyObject *s_applied, *s_client, *s_wire_value, *s_cancel_told, *s_cancelled_through, *s_connection, *s_costs, *s_credit, *s_cursor, *s_done, *s_end, *s_inbox, *s_io, *s_is_shown, *s_is_sound, *s_journal, *s_marks, *s_note_asked, *s_note_durable, *s_note_progress, *s_note_refusal, *s_receive, *s_recorded, *s_send_recorded, *s_send_sealed, *s_settle, *s_should_tell, *s_signs, *s_tell_read;
 static PyObject *s_ahead, *s_batches, *s_bytes_sent, *s_counters, *s_credit_ops, *s_fit, *s_is_closed, *s_is_cut, *s_is_torn, *s_link, *s_next_unsent, *s_note_sending,

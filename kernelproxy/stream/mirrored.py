@@ -90,8 +90,7 @@ class MirroredPipeline(Pipeline):
         answer = Pipeline.answer(self, seq)
         value = answer.value
         if type(value) is Buffer and value.frame < 0:
-            received = self.counters.received_bytes  # as `note_received`, of which it takes a part of the time
-            received[_INLINE] = received.get(_INLINE, 0) + len(value.data)
+            self.counters.note_received(_INLINE, len(value.data))
         elif answer.buffers:
             self.counters.note_received(self._way, sum(map(len, answer.buffers)))
         return answer
