@@ -7,11 +7,11 @@ import re
 from functools import cache
 from pathlib import Path
 
-from cupy.cuda import driver, runtime
+from cupy.cuda import driver, function, runtime
 from cupy_backends.cuda.libs import cublas
 
 from gpu_backend.devices import compiled_launcher
-from gpu_backend.devices.launching import Launcher
+from gpu_backend.devices.launching import Driver, Launcher
 
 
 class Lost(Exception):
@@ -33,9 +33,22 @@ def make_launcher() -> Launcher | None:
     """
     runtime.free(0)  # so that it has a context
     library = ctypes.CDLL("libcuda.so.1")
-    functions = (library.cuLaunchKernel, library.cuLaunchCooperativeKernel, library.cuCtxSetCurrent)
-    launch_kernel, launch_cooperative, enter = map(_address, functions)
-    return compiled_launcher.make(launch_kernel, launch_cooperative, enter, driver.ctxGetCurrent(), _failure)
+    launcher = compiled_launcher.make(
+        Driver(
+            _address(library.cuLaunchKernel), _address(library.cuLaunchCooperativeKernel), _address(library.cuCtxSetCurrent),
+            (
+                _address(library.cuGraphCreate), _address(library.cuGraphAddKernelNode),
+                _address(library.cuGraphInstantiateWithFlags), _address(library.cuGraphUpload),
+                _address(library.cuGraphExecKernelNodeSetParams), _address(library.cuGraphLaunch),
+                _address(library.cuGraphExecDestroy), _address(library.cuGraphDestroy),
+            ),
+            driver.ctxGetCurrent(),
+        ),
+        _failure,
+    )  # fmt: skip
+    if launcher is not None:
+        launcher.watch(function.Module)
+    return launcher
 
 
 def _address(function: object) -> int:

@@ -2,7 +2,7 @@
 
 A driver takes about as long for a launch as an executor needs to find the next one. So while ops follow each other
 whose ways are known, they are only written down, and ``csrc/launching.c`` gives them to the driver beside the op loop,
-in the order in which they came. Whoever has anything else to do with the device waits until all are with the driver.
+in the order in which they came: kernels several at a time, as a graph, if as many wait. Whoever has anything else to do with the device waits until all are with the driver.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-__all__ = ["MOST_PARAMETERS", "Kernel", "Launcher"]
+__all__ = ["MOST_PARAMETERS", "Driver", "Kernel", "Launcher"]
 
 #: So many parameters a kernel may have that is left to a thread.
 MOST_PARAMETERS = 256
@@ -40,6 +40,10 @@ class Launcher(Protocol):
     @property
     def left(self) -> int:
         """How many launches were left to the thread so far."""
+
+    @property
+    def together(self) -> int:
+        """How many of them were given to the driver together, as a graph."""
 
     def begin(self) -> None:
         """Leave launches to the thread from now on, if that may be: until `settle` or `hold`.
@@ -88,3 +92,23 @@ class Launcher(Protocol):
 
         Nothing is launched any more behind what was refused.
         """
+
+    def watch(self, modules: type) -> bool:
+        """Launch kernels together from now on, and know none of them any more once an object of ``modules`` has ended.
+
+        Such objects unload kernels as they end; it is not served by every type, and then False is returned. Raises
+        TypeError if another type is watched in this process already.
+        """
+
+
+class Driver(NamedTuple):
+    """Where the functions of the driver are that a launcher calls, and the context that its thread enters."""
+
+    launch_kernel: int
+    launch_cooperative: int
+    #: ``cuCtxSetCurrent``.
+    enter: int
+    #: ``cuGraphCreate``, ``cuGraphAddKernelNode``, ``cuGraphInstantiateWithFlags``, ``cuGraphUpload``,
+    #: ``cuGraphExecKernelNodeSetParams``, ``cuGraphLaunch``, ``cuGraphExecDestroy`` and ``cuGraphDestroy``.
+    graphs: tuple[int, int, int, int, int, int, int, int]
+    context: int

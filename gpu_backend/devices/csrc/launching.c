@@ -21,6 +21,9 @@ enum {
     MOST_PARAMETERS = 256,
     /* So many launches in a row are worth waking the thread, each time again while it is not awake yet. */
     WORTH_WAKING = 8,
+    /* So many kernels go together, in one of so many graphs. */
+    TOGETHER = 8,
+    MOST_GRAPHS = 32,
 };
 
 typedef int (*LaunchKernel)(
@@ -28,6 +31,20 @@ typedef int (*LaunchKernel)(
 typedef int (*LaunchCooperative)(
     void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **);
 typedef int (*Enter)(void *);
+
+/* What is asked of the driver for graphs, in the order in which the launcher is given it. */
+typedef struct {
+    int (*create)(void **, unsigned);
+    int (*add)(void **, void *, void *const *, size_t, const void *);
+    int (*instantiate)(void **, void *, unsigned long long);
+    int (*upload)(void *, void *);
+    int (*set)(void *, void *, const void *);
+    int (*launch)(void *, void *);
+    int (*end_executable)(void *);
+    int (*end)(void *);
+} GraphFunctions;
+
+typedef struct Graphs Graphs;
 typedef int (*SetStream)(void *, void *);
 typedef int (*GemmEx)(
     void *, int, int, int, int, int, const void *, const void *, int, int, const void *, int, int, const void *, void *, int,
@@ -55,7 +72,7 @@ typedef struct {
     void *c;
 } Product;
 
-typedef struct {
+typedef struct Launcher {
     PyObject_HEAD
     LaunchKernel launch_kernel;
     LaunchCooperative launch_cooperative;
@@ -71,17 +88,21 @@ typedef struct {
     Queue *queue;
     pthread_t thread;
     int has_thread;
+    /* The thread's; how many it launched together, and how often kernels were unloaded that it may know. */
+    Graphs *graphs;
+    Py_ssize_t together;
+    uint64_t unloaded;
+    /* Whether it hears of what is unloaded, without which it makes no graphs; and the next one of all that do. */
+    char is_watching;
+    struct Launcher *next;
     /* What was no success first of what the thread asked for, and whether the library of products said it. */
     int status, is_librarys;
 } Launcher;
 
 /* --- what the driver is told ---------------------------------------------------------------------------------------- */
 
-static int tell(const Launcher *self, const Launch *one, const uint32_t *places, const unsigned char *parameters)
+static int tell(const Launcher *self, const Launch *one, void **at)
 {
-    void *at[MOST_PARAMETERS];
-    for (uint32_t i = 0; i < one->parameters; i++)
-        at[i] = (void *)(parameters + places[i]);
     if (one->is_cooperative)
         return self->launch_cooperative(
             one->function, one->grid[0], one->grid[1], one->grid[2], one->block[0], one->block[1], one->block[2],
@@ -106,13 +127,54 @@ static uint32_t up_to_16(size_t size)
     return (uint32_t)((size + 15) & ~(size_t)15);
 }
 
+/* Have pointers be to the parameters of a launch in the queue. */
+static void point_to_parameters(const unsigned char *entry, void **at)
+{
+    const Launch *one = (const Launch *)entry;
+    const uint32_t *places = (const uint32_t *)(entry + up_to_16(sizeof *one));
+    const unsigned char *parameters = (const unsigned char *)places + up_to_16(4 * one->parameters);
+    for (uint32_t i = 0; i < one->parameters; i++)
+        at[i] = (void *)(parameters + places[i]);
+}
+
 static int ask(const Launcher *self, const unsigned char *entry)
 {
     if (*(const Kind *)entry == PRODUCT)
         return multiply((const Product *)entry);
-    const Launch *one = (const Launch *)entry;
-    const uint32_t *places = (const uint32_t *)(entry + up_to_16(sizeof *one));
-    return tell(self, one, places, (const unsigned char *)places + up_to_16(4 * one->parameters));
+    void *at[MOST_PARAMETERS];
+    point_to_parameters(entry, at);
+    return tell(self, (const Launch *)entry, at);
+}
+
+#include "graphs.h"
+
+/* Find what is to be given to the driver next, and the place behind it; return how many entries those are. */
+static int next_together(const Launcher *self, unsigned char **entries, uint64_t *behind)
+{
+    *behind = self->queue->taken;
+    entries[0] = entry_at(self->queue, behind);
+    uint64_t place = self->queue->taken;
+    for (int i = 0; i < TOGETHER; i++) {
+        entries[i] = entry_at(self->queue, &place);
+        if (entries[i] == NULL || *(const Kind *)entries[i] != LAUNCH || ((const Launch *)entries[i])->is_cooperative)
+            return 1;
+    }
+    *behind = place;
+    return TOGETHER;
+}
+
+/* Give the driver entries: what it says. */
+static int ask_for(Launcher *self, unsigned char *const *entries, int count)
+{
+    int status = count == TOGETHER && self->is_watching ? launch_together(self->graphs, entries) : -1;
+    if (status >= 0) {
+        self->together += TOGETHER;
+        return status;
+    }
+    for (int i = status = 0; i < count && !status; i++)
+        if ((status = ask(self, entries[i])))
+            self->is_librarys = *(const Kind *)entries[i] == PRODUCT;
+    return status;
 }
 
 /* What the thread does. Behind what failed nothing is asked for any more: nobody knows what it would read. */
@@ -120,12 +182,18 @@ static void *work(void *given)
 {
     Launcher *self = given;
     int status = self->enter(self->context);
-    for (unsigned char *entry; (entry = next_entry(self->queue)) != NULL; take_off(self->queue)) {
-        if (!status && (status = ask(self, entry)))
-            self->is_librarys = *(const Kind *)entry == PRODUCT;
-        if (status)
+    while (await_entry(self->queue)) {
+        unsigned char *entries[TOGETHER];
+        uint64_t behind, unloaded = __atomic_load_n(&self->unloaded, __ATOMIC_SEQ_CST);
+        int count = next_together(self, entries, &behind);
+        if (unloaded != self->graphs->unloaded)
+            forget_graphs(self->graphs);
+        self->graphs->unloaded = unloaded;
+        if (!status && (status = ask_for(self, entries, count)))
             __atomic_store_n(&self->status, status, __ATOMIC_RELEASE);
+        take_off(self->queue, behind);
     }
+    forget_graphs(self->graphs);
     return NULL;
 }
 
@@ -192,8 +260,11 @@ static int give(Launcher *self, const Launch *one, const uint32_t *places, const
     }
     if (await_all(self) < 0)
         return -1;
+    void *at[MOST_PARAMETERS];
+    for (uint32_t i = 0; i < one->parameters; i++)
+        at[i] = (void *)(parameters + places[i]);
     Py_BEGIN_ALLOW_THREADS
-    status = tell(self, one, places, parameters);
+    status = tell(self, one, at);
     Py_END_ALLOW_THREADS
     return status ? fail(self, status, 0, 0) : 0;
 }
@@ -252,16 +323,25 @@ static PyObject *settle(Launcher *self, PyObject *none)
     Py_RETURN_NONE;
 }
 
+#include "unloading.h"
+
 static PyObject *launcher_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"launch_kernel", "launch_cooperative", "enter", "context", "failure", NULL};
-    unsigned long long kernel, cooperative, enter, context;
+    static char *names[] = {"launch_kernel", "launch_cooperative", "enter", "graphs", "context", "failure", NULL};
+    unsigned long long kernel, cooperative, enter, graphs[sizeof(GraphFunctions) / sizeof(void *)], context;
     PyObject *failure;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KKKKO", names, &kernel, &cooperative, &enter, &context, &failure))
+    if (!PyArg_ParseTupleAndKeywords(
+            args, kwargs, "KKK(KKKKKKKK)KO", names, &kernel, &cooperative, &enter, &graphs[0], &graphs[1], &graphs[2],
+            &graphs[3], &graphs[4], &graphs[5], &graphs[6], &graphs[7], &context, &failure))
         return NULL;
     Launcher *self = (Launcher *)type->tp_alloc(type, 0);
     if (self == NULL)
         return NULL;
+    if ((self->graphs = PyMem_RawCalloc(1, sizeof *self->graphs)) == NULL) {
+        Py_DECREF(self);
+        return PyErr_NoMemory();
+    }
+    memcpy(&self->graphs->driver, graphs, sizeof graphs);
     self->launch_kernel = (LaunchKernel)(uintptr_t)kernel;
     self->launch_cooperative = (LaunchCooperative)(uintptr_t)cooperative;
     self->enter = (Enter)(uintptr_t)enter;
@@ -285,6 +365,8 @@ static void launcher_dealloc(Launcher *self)
     }
     if (self->queue != NULL)
         free_queue(self->queue);
+    PyMem_RawFree(self->graphs);
+    watch_no_more(self);
     Py_XDECREF(self->failure);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
@@ -292,6 +374,7 @@ static void launcher_dealloc(Launcher *self)
 static PyMemberDef launcher_members[] = {
     {"may_leave", T_BOOL, offsetof(Launcher, may_leave), 0, "As `launching.Launcher.may_leave`."},
     {"left", T_PYSSIZET, offsetof(Launcher, left), READONLY, "How many launches the thread was left."},
+    {"together", T_PYSSIZET, offsetof(Launcher, together), READONLY, "How many of them were launched together."},
     {NULL},
 };
 
@@ -303,6 +386,7 @@ static PyMethodDef launcher_methods[] = {
     {"wait", (PyCFunction)wait_for_all, METH_NOARGS, "As `launching.Launcher.wait`."},
     {"hold", (PyCFunction)hold, METH_NOARGS, "As `launching.Launcher.hold`."},
     {"settle", (PyCFunction)settle, METH_NOARGS, "As `launching.Launcher.settle`."},
+    {"watch", (PyCFunction)watch, METH_O, "As `launching.Launcher.watch`."},
     {NULL},
 };
 

@@ -167,30 +167,41 @@ static void sleep_until_added(Queue *self)
     __atomic_store_n(&self->is_awake, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Return the next entry, when there is one; NULL at the end. */
-static unsigned char *next_entry(Queue *self)
+/* Return the entry that stands at a place or behind what is left over there, and move the place behind it; NULL if none was
+   added yet. */
+static unsigned char *entry_at(const Queue *self, uint64_t *place)
+{
+    while (__atomic_load_n(&self->added, __ATOMIC_SEQ_CST) != *place) {
+        unsigned char *at = self->memory + (*place & (QUEUE_BYTES - 1));
+        uint32_t size, is_entry;
+        memcpy(&size, at, 4);
+        memcpy(&is_entry, at + 4, 4);
+        *place += size;
+        if (is_entry)
+            return at + BEFORE;
+    }
+    return NULL;
+}
+
+/* Take off what stands up to a place. */
+static void take_off(Queue *self, uint64_t place)
+{
+    __atomic_store_n(&self->taken, place, __ATOMIC_RELEASE);
+}
+
+/* Wait for an entry: 0 at the end. */
+static int await_entry(Queue *self)
 {
     __atomic_store_n(&self->is_awake, 1, __ATOMIC_SEQ_CST);
     for (;;) {
         while (is_empty(self) && !is_added(self)) {
             if (__atomic_load_n(&self->is_ended, __ATOMIC_SEQ_CST) && is_empty(self))
-                return NULL;
+                return 0;
             sleep_until_added(self);
         }
-        unsigned char *at = self->memory + (self->taken & (QUEUE_BYTES - 1));
-        uint32_t size, is_entry;
-        memcpy(&size, at, 4);
-        memcpy(&is_entry, at + 4, 4);
-        if (is_entry)
-            return at + BEFORE;
-        __atomic_store_n(&self->taken, self->taken + size, __ATOMIC_RELEASE);
+        uint64_t place = self->taken;
+        if (entry_at(self, &place) != NULL)
+            return 1;
+        take_off(self, place);
     }
-}
-
-/* Take off the entry that `next_entry` returned. */
-static void take_off(Queue *self)
-{
-    uint32_t size;
-    memcpy(&size, self->memory + (self->taken & (QUEUE_BYTES - 1)), 4);
-    __atomic_store_n(&self->taken, self->taken + size, __ATOMIC_RELEASE);
 }
