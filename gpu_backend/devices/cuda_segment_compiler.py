@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from time import perf_counter
 
 import cupy
 from cupy.cuda import compiler
 
 from gpu_backend.devices import segment_source
-from gpu_backend.devices.segment_source import LONG, SHORT, Body
+from gpu_backend.devices.segment_source import KERNELS, Body
 
 log = logging.getLogger("executor")
 
@@ -23,15 +23,22 @@ _NICE = 10
 
 
 class Program:
-    """Compiled kernels of segments, with a counter of their own for blocks that wait for each other."""
+    """Compiled kernels of segments, with a counter of their own for blocks that wait for each other.
+
+    ``kernels`` has each with how many instructions it has room for, the smallest first.
+    """
 
     def __init__(self, bodies: Mapping[int, Body]) -> None:
         self._module = cupy.RawModule(code=segment_source.program(bodies), options=("--std=c++17",))
-        self._kernels = [self._module.get_function(name).kernel for name in (SHORT, LONG)]
-        self.short, self.long = (kernel.ptr for kernel in self._kernels)
+        self._held = [self._module.get_function(name).kernel for name in KERNELS]
+        self.kernels = tuple([(one.ptr, room) for one, room in zip(self._held, KERNELS.values(), strict=True)])
         self.codes = frozenset(bodies)
-        #: What the blocks of all its launches have counted so far.
-        self.arrived = 0
+        #: Launches a table, of so many instructions, of which the largest has so many elements; once it is taken up.
+        self.launch: Callable[[bytearray, int, int], None] = _not_yet
+
+
+def _not_yet(table: bytearray, ops: int, most_elements: int) -> None:
+    raise AssertionError("a program is launched that nobody has taken up")
 
 
 class SegmentCompiler:

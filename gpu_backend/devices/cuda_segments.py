@@ -8,27 +8,22 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from struct import Struct
 from time import perf_counter
 
 import cupy
 import numpy as np
 from cupy._core._scalar import get_typename as _typename
-from cupy.cuda import driver
 
 from gpu_backend.devices import segment_source
 from gpu_backend.devices.cuda_segment_compiler import Program, SegmentCompiler
 from gpu_backend.devices.cuda_ufuncs import CudaUfuncs
 from gpu_backend.devices.launching import Launcher
-from gpu_backend.devices.segment_source import MOST_OPS, SHORT_OPS, THREADS, Body
+from gpu_backend.devices.cuda_tables import tables
+from gpu_backend.devices.segment_source import MOST_OPS, Body
 from gpu_backend.devices.segments import HEADER_BYTES, INSTRUCTION_BYTES, Kind, Routine
 from gpu_backend.devices.usual_ops import Usual, usual_ops
 from gpu_backend.opstream.layout import DType
 
-#: Elements that a block has for each of its threads, where there is more than one block.
-_PER_THREAD = 2
-#: What one block does as fast as several, which take longer to wait for each other.
-_ONE_BLOCK = 4096
 #: So often a routine is wanted before it is compiled: what runs a few times is never worth it.
 _WANTED = 8
 #: Most routines of a program: each takes a tenth of a second to compile. And so many, at most, are compiled once more
@@ -41,7 +36,6 @@ _MOST_PROGRAMS, _SWITCHES, _SWITCHES_A_LOOK = 32, 64, 8
 _LOOK_SECONDS = 0.25
 #: How often it is looked whether the usual ones have been compiled.
 _NOTE_SECONDS = 1.0
-_HEADER = Struct("<2I8x")
 _BOOL: DType = np.dtype(np.bool_)
 
 
@@ -78,10 +72,8 @@ class CudaSegments:
         #: lately, the last ones last.
         self._switches = 0
         self._apart: dict[int, None] = {}
-        #: Where a launch finds its parameter, the table.
+        #: What was launched last.
         self._table: bytearray | None = None
-        self._parameters = np.zeros(1, np.uint64)
-        self._parameters_at = self._parameters.ctypes.data
         #: Where it is looked whether the usual ops have been compiled, and when again; None once they are on their way.
         self._usual_note, self._usual_at = usual_note, 0.0
         #: They come first, so that they have the same codes, and the program the same text, in every process.
@@ -174,6 +166,7 @@ class CudaSegments:
         if program is None:
             return
         self._compiler.compiled = None
+        program.launch = tables(program.kernels, self._most_blocks, self._launcher)
         if self._compiler.is_usual:
             self._usual = program
         else:
@@ -201,24 +194,8 @@ class CudaSegments:
     def launch(self, program: object, table: bytearray, ops: int, most_elements: int) -> None:
         """Have the first ``ops`` instructions of ``table`` carried out in the default stream; see the seam."""
         assert type(program) is Program
-        if table is not self._table:
-            self._table = table
-            self._parameters[0] = np.frombuffer(table, np.uint8).ctypes.data
-        blocks = 1
-        if most_elements > _ONE_BLOCK:
-            blocks = min(self._most_blocks, -(-most_elements // (THREADS * _PER_THREAD)))
-        _HEADER.pack_into(table, 0, ops, program.arrived)
-        kernel, most = (program.long, MOST_OPS) if ops > SHORT_OPS else (program.short, SHORT_OPS)
-        waits = blocks > 1 and ops > 1  # they wait for each other
-        if self._launcher is not None:
-            used, size = HEADER_BYTES + ops * INSTRUCTION_BYTES, HEADER_BYTES + most * INSTRUCTION_BYTES
-            self._launcher.table(kernel, blocks, THREADS, table, used, size, waits)
-        elif waits:
-            driver.launchCooperativeKernel(kernel, blocks, 1, 1, THREADS, 1, 1, 0, 0, self._parameters_at)
-        else:
-            driver.launchKernel(kernel, blocks, 1, 1, THREADS, 1, 1, 0, 0, self._parameters_at, 0)
-        if waits:
-            program.arrived = (program.arrived + blocks * (ops - 1)) & 0xFFFFFFFF
+        self._table = table
+        program.launch(table, ops, most_elements)
         if (now := perf_counter()) > self._look_at:
             self._look_at = now + _LOOK_SECONDS
             self._note_used(ops)

@@ -57,10 +57,24 @@ class Launcher(Protocol):
         Raises ValueError if one has too many parameters, or one that does not lie there.
         """
 
-    def table(
-        self, kernel: int, blocks: int, threads: int, table: bytearray, used: int, size: int, is_cooperative: bool, /
-    ) -> None:
-        """Launch a kernel whose one parameter is ``table``, of ``size`` bytes, of which it reads the first ``used``."""
+    def tables(
+        self, kernels: tuple[tuple[int, int], ...], most_blocks: int, threads: int, per_thread: int, one_block: int, /
+    ) -> Callable[[bytearray, int, int], None]:
+        """Return what launches the first so many instructions of a table, of which the largest has so many elements.
+
+        See `segments` for what a table is, and ``segment_source`` for the kernels.
+
+        Parameters
+        ----------
+        kernels
+            Each with how many instructions its one parameter, a table, has room for, the smallest first.
+        most_blocks, threads
+            Most blocks of a launch, and the threads of each.
+        per_thread
+            Elements for each thread where there is more than one block.
+        one_block
+            For so many elements one block is enough.
+        """
 
     def products(
         self, gemm: int, set_stream: int, handle_of: Callable[[], int], one: int, zero: int, how: tuple[int, ...], /

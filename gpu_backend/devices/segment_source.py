@@ -15,11 +15,12 @@ from typing import NamedTuple
 
 from gpu_backend.devices.segments import AXES, INSTRUCTION_BYTES, OPERANDS, VALUE_BYTES, VALUES
 
-__all__ = ["LONG", "MOST_OPS", "SHORT", "SHORT_OPS", "THREADS", "Body", "can_stand", "program"]
+__all__ = ["KERNELS", "MOST_OPS", "THREADS", "Body", "can_stand", "program"]
 
-#: The kernels by the instructions that their parameter has room for. A kernel may have 32,764 bytes of parameters.
-SHORT, LONG = "run_short", "run_long"
-SHORT_OPS, MOST_OPS = 24, 200
+#: The kernels, and how many instructions their parameter has room for: the driver copies all of it. A kernel may have
+#: 32,764 bytes of parameters.
+KERNELS = {"run_few": 4, "run_short": 24, "run_long": 200}
+MOST_OPS = max(KERNELS.values())
 THREADS = 512
 
 #: A name that is defined unless it is already: all bodies of CuPy's define the same by it.
@@ -118,7 +119,7 @@ def program(bodies: Mapping[int, Body]) -> str:
     """Return the source of the kernels for ``bodies``, by their codes."""
     functions = "".join(_function(code, body) for code, body in bodies.items())
     cases = "".join(f"      case {code}: op_{code}::run(op, first, step); break;\n" for code in bodies)
-    kernels = _KERNEL % (THREADS, SHORT, SHORT_OPS) + _KERNEL % (THREADS, LONG, MOST_OPS)
+    kernels = "".join(_KERNEL % (THREADS, name, room) for name, room in KERNELS.items())
     return _HEADERS + _INSTRUCTION + functions + _LOOP % cases + kernels
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+import struct
+from collections.abc import Callable
 from time import monotonic
 from typing import Any
 
 import numpy as np
 import pytest
 
+from gpu_backend.devices.launching import Kernel
 from gpu_backend.executor.heap import Kind
 from gpu_backend.wire.messages import Op
 from gpu_backend.wire.values import Ref, Tuple, Value
@@ -79,9 +82,9 @@ def _bits(device: Any, passes: tuple[str, ...]) -> list[bytes]:
 
 
 def test_what_is_left_to_a_thread_gives_the_same_bits(cuda: Any) -> None:
-    want, before, seconds = _bits(cuda, _OFF), cuda.launcher.left, monotonic() + _SECONDS
-    while cuda.launcher.left < before + _LEFT:  # as soon as the thread finds a processor
-        assert monotonic() < seconds, f"{cuda.launcher.left - before} were left to the thread"
+    want, before, seconds = _bits(cuda, _OFF), cuda.launcher.together, monotonic() + _SECONDS
+    while cuda.launcher.together < before + _LEFT:  # as soon as the thread finds a processor
+        assert monotonic() < seconds, f"{cuda.launcher.together - before} were launched together"
         assert _bits(cuda, _ALL) == want
 
 
@@ -105,15 +108,43 @@ def test_kernels_of_the_users_are_left_with_their_numbers(cuda: Any) -> None:
     on.stream.heap.ownership.own(70)
     on.stream.heap.put(71, cuda.upload(np.zeros(4096)))
     on.stream.heap.ownership.own(71)
-    before, seconds = cuda.launcher.left, monotonic() + _SECONDS
-    while cuda.launcher.left < before + _LEFT:
-        assert monotonic() < seconds, f"{cuda.launcher.left - before} were left to the thread"
+    before, seconds = cuda.launcher.together, monotonic() + _SECONDS
+    while cuda.launcher.together < before + _LEFT:
+        assert monotonic() < seconds, f"{cuda.launcher.together - before} were launched together"
         ops = []
         for _ in range(1_000):
             by += 1
             ops.append(Op(".call", 0, (Ref(KERNEL), Tuple((16,)), Tuple((256,)), Tuple((Ref(70), Ref(71), by)))))
         assert not on.run(*ops)
         assert (on.contents(Ref(71)) == by).all()
+
+
+def _kernel(cuda: Any, number: int, counters: Any, content: bytearray) -> tuple[object, Callable[[], None]]:
+    """Return a module of its own with a kernel that adds ``number``, and what launches that."""
+    from cupy.cuda import compiler, function
+
+    code = f'extern "C" __global__ void add(unsigned long long* at) {{ *at += {number}; }}'
+    module = function.Module()
+    module.load(compiler.compile_using_nvrtc(code)[0])
+    struct.pack_into("<Q", content, 0, counters.data.ptr)
+    step = Kernel(module.get_function("add").ptr, (1, 1, 1), (1, 1, 1), 0, 0, 8, (0,))
+    return module, cuda.launcher.kernels((step,), content)
+
+
+def test_kernels_that_come_to_lie_where_others_were_unloaded_are_not_taken_for_them(cuda: Any) -> None:
+    counters, content, want = cuda.upload(np.zeros(1, np.uint64)), bytearray(8), 0
+    before, seconds, functions = cuda.launcher.together, monotonic() + _SECONDS, 0
+    while cuda.launcher.together < before + _LEFT or functions < 20:
+        assert monotonic() < seconds, f"{cuda.launcher.together - before} were launched together"
+        functions += 1
+        module, launch = _kernel(cuda, functions, counters, content)
+        cuda.launcher.begin()
+        for _ in range(500):
+            launch()
+        want += 500 * functions
+        del module, launch  # with launches in the queue
+        cuda.launcher.hold()
+        assert int(counters.get()[0]) == want
 
 
 def test_a_launch_that_is_refused_late_ends_the_session(cuda: Any) -> None:

@@ -54,7 +54,7 @@ def test_the_usual_ops_are_gathered_from_the_first_on_and_give_cupys_bits(device
         assert on.contents(Ref(100 + number)).tobytes() == plain.contents(Ref(100 + number)).tobytes(), (name, kinds)
     assert on.stream._direct is not None
     assert on.stream._direct.segment is not None
-    assert on.stream._direct.segment.gathered > 0.9 * len(asked)
+    assert on.stream._direct.segment.table.gathered > 0.9 * len(asked)
 
 
 def test_a_second_run_finds_all_there(folder: Path) -> None:

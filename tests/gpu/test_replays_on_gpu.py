@@ -290,6 +290,6 @@ def test_what_copies_alone_is_gathered(cuda: Any, asked: tuple[Asked, int]) -> N
     assert direct is not None
     assert direct.segment is not None
     assert direct.replayer is not None
-    gathered = direct.segment.gathered
+    gathered = direct.segment.table.gathered
     assert gathered, (direct.ways(), direct.replayer.refused)
     assert gathered % copies == 0

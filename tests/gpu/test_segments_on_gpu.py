@@ -154,7 +154,7 @@ def compare(seeds: range) -> None:
         segment = on.stream._direct.segment
         assert segment is not None
         failed = sum(answer.error is not None for answer in on.answers.values())  # drawn for no such types
-        gathered, total = gathered + segment.gathered, total + len(drawn.ops) - failed
+        gathered, total = gathered + segment.table.gathered, total + len(drawn.ops) - failed
     assert gathered > 0.8 * total
 
 

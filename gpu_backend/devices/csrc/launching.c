@@ -21,10 +21,13 @@ enum {
     MOST_PARAMETERS = 256,
     /* So many launches in a row are worth waking the thread, each time again while it is not awake yet. */
     WORTH_WAKING = 8,
-    /* So many kernels go together, in one of so many graphs. */
-    TOGETHER = 8,
+    /* How many kernels may go together, and in how many graphs of each length. */
+    LENGTHS = 3,
+    MOST_TOGETHER = 8,
     MOST_GRAPHS = 32,
 };
+
+static const int LENGTH[LENGTHS] = {MOST_TOGETHER, 4, 2};
 
 typedef int (*LaunchKernel)(
     void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
@@ -148,27 +151,36 @@ static int ask(const Launcher *self, const unsigned char *entry)
 
 #include "graphs.h"
 
+static int may_go_together(const unsigned char *entry)
+{
+    return *(const Kind *)entry == LAUNCH && !((const Launch *)entry)->is_cooperative;
+}
+
 /* Find what is to be given to the driver next, and the place behind it; return how many entries those are. */
 static int next_together(const Launcher *self, unsigned char **entries, uint64_t *behind)
 {
-    *behind = self->queue->taken;
-    entries[0] = entry_at(self->queue, behind);
-    uint64_t place = self->queue->taken;
-    for (int i = 0; i < TOGETHER; i++) {
-        entries[i] = entry_at(self->queue, &place);
-        if (entries[i] == NULL || *(const Kind *)entries[i] != LAUNCH || ((const Launch *)entries[i])->is_cooperative)
-            return 1;
+    uint64_t place = self->queue->taken, places[MOST_TOGETHER];
+    int found = 0;
+    while (found < MOST_TOGETHER && (entries[found] = entry_at(self->queue, &place)) != NULL) {
+        places[found] = place;
+        if (!may_go_together(entries[found]))
+            break;
+        found++;
     }
-    *behind = place;
-    return TOGETHER;
+    int count = 1;
+    for (int i = LENGTHS - 1; i >= 0 && self->is_watching; i--)
+        if (LENGTH[i] <= found)
+            count = LENGTH[i];
+    *behind = places[count - 1];
+    return count;
 }
 
 /* Give the driver entries: what it says. */
 static int ask_for(Launcher *self, unsigned char *const *entries, int count)
 {
-    int status = count == TOGETHER && self->is_watching ? launch_together(self->graphs, entries) : -1;
+    int status = count > 1 ? launch_together(self->graphs, entries, count) : -1;
     if (status >= 0) {
-        self->together += TOGETHER;
+        self->together += count;
         return status;
     }
     for (int i = status = 0; i < count && !status; i++)
@@ -183,7 +195,7 @@ static void *work(void *given)
     Launcher *self = given;
     int status = self->enter(self->context);
     while (await_entry(self->queue)) {
-        unsigned char *entries[TOGETHER];
+        unsigned char *entries[MOST_TOGETHER];
         uint64_t behind, unloaded = __atomic_load_n(&self->unloaded, __ATOMIC_SEQ_CST);
         int count = next_together(self, entries, &behind);
         if (unloaded != self->graphs->unloaded)
@@ -271,28 +283,9 @@ static int give(Launcher *self, const Launch *one, const uint32_t *places, const
 
 #include "kernels.h"
 #include "products.h"
+#include "tables.h"
 
 /* --- the launcher --------------------------------------------------------------------------------------------------- */
-
-static PyObject *table(Launcher *self, PyObject *const *args, Py_ssize_t count)
-{
-    if (count != 7 || !PyByteArray_Check(args[3]))
-        return PyErr_Format(PyExc_TypeError, "a kernel, blocks, threads, a table, two sizes and a truth are wanted");
-    static const uint32_t at_first = 0;
-    Launch one = {.function = PyLong_AsVoidPtr(args[0]), .grid = {1, 1, 1}, .block = {1, 1, 1}, .parameters = 1};
-    one.grid[0] = (unsigned)PyLong_AsUnsignedLong(args[1]);
-    one.block[0] = (unsigned)PyLong_AsUnsignedLong(args[2]);
-    Py_ssize_t used = PyLong_AsSsize_t(args[4]), bytes = PyLong_AsSsize_t(args[5]);
-    one.is_cooperative = PyObject_IsTrue(args[6]) == 1;
-    if (PyErr_Occurred())
-        return NULL;
-    if (used < 0 || used > bytes || bytes > PyByteArray_GET_SIZE(args[3]))
-        return PyErr_Format(PyExc_ValueError, "a table of %zd bytes has not %zd", PyByteArray_GET_SIZE(args[3]), bytes);
-    one.bytes = (uint32_t)bytes;
-    if (give(self, &one, &at_first, (const unsigned char *)PyByteArray_AS_STRING(args[3]), (uint32_t)used) < 0)
-        return NULL;
-    Py_RETURN_NONE;
-}
 
 static PyObject *wait_for_all(Launcher *self, PyObject *none)
 {
@@ -381,7 +374,7 @@ static PyMemberDef launcher_members[] = {
 static PyMethodDef launcher_methods[] = {
     {"kernels", (PyCFunction)kernels, METH_VARARGS, "As `launching.Launcher.kernels`."},
     {"products", (PyCFunction)products, METH_VARARGS, "As `launching.Launcher.products`."},
-    {"table", (PyCFunction)(void (*)(void))table, METH_FASTCALL, "As `launching.Launcher.table`."},
+    {"tables", (PyCFunction)tables, METH_VARARGS, "As `launching.Launcher.tables`."},
     {"begin", (PyCFunction)begin, METH_NOARGS, "As `launching.Launcher.begin`."},
     {"wait", (PyCFunction)wait_for_all, METH_NOARGS, "As `launching.Launcher.wait`."},
     {"hold", (PyCFunction)hold, METH_NOARGS, "As `launching.Launcher.hold`."},
@@ -407,7 +400,8 @@ static PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit__launching(void)
 {
-    if (PyType_Ready(&KernelsType) < 0 || PyType_Ready(&ProductsType) < 0 || PyType_Ready(&LauncherType) < 0)
+    if (PyType_Ready(&KernelsType) < 0 || PyType_Ready(&ProductsType) < 0 || PyType_Ready(&TablesType) < 0 ||
+        PyType_Ready(&LauncherType) < 0)
         return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (module != NULL && PyModule_AddObjectRef(module, "Launcher", (PyObject *)&LauncherType) < 0)

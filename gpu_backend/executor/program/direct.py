@@ -168,7 +168,7 @@ class Direct:
     def ways(self) -> tuple[tuple[str, str, int], ...]:
         """Return how ops were carried out so far; see `Tally.told`."""
         past = {
-            "gathered with others": self.segment.gathered if self.segment is not None else 0,
+            "gathered with others": self.segment.table.gathered if self.segment is not None else 0,
             "given to the library of products": self.products.done if self.products is not None else 0,
             "launched again": self.replayer.replayed if self.replayer is not None else 0,
             "given to the library of reductions": self.reductions.done if self.reductions is not None else 0,

@@ -10,7 +10,7 @@ __all__ = ["Table"]
 class Table:
     """Instructions for one launch. What recurs writes here too, so attributes are slots (``csrc/objects.h``)."""
 
-    __slots__ = ("elements", "memory", "ops", "program")
+    __slots__ = ("elements", "gathered", "memory", "ops", "program")
 
     def __init__(self, most_ops: int) -> None:
         self.memory = bytearray(HEADER_BYTES + most_ops * INSTRUCTION_BYTES)
@@ -18,3 +18,5 @@ class Table:
         self.ops = 0
         self.program: object = None
         self.elements = 0
+        #: How many were ever launched.
+        self.gathered = 0

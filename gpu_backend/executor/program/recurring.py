@@ -98,7 +98,7 @@ def make_recurring(
     made: Recurring = core.Recurring(
         classes=_CLASSES, takes=takes, places=heap.places, objects=heap.objects, alone=heap.ownership.alone,
         views=heap.views, drop=heap.drop, allocate=operands.new, table=segment.table, ready=segment.runs.ready,
-        launch=segment.launch, nothing=Want.NOTHING, by_bits=by_bits, launcher=launcher,
+        launch=segment.runs.launch, renew=segment.runs.renew, nothing=Want.NOTHING, by_bits=by_bits, launcher=launcher,
         most_ops=segment.runs.most_ops, most_spare=MOST_SPARE_BYTES,
     )  # fmt: skip
     return made

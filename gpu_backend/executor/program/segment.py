@@ -61,8 +61,6 @@ class Segment:
         self.table = Table(runs.most_ops)
         #: What does an op on operands of certain kinds: its shapes may be new each time.
         self._routines: dict[tuple[str, tuple[Kind, ...], DType | None], Routine | None] = {}
-        #: How many were ever gathered.
-        self.gathered = 0
 
     def step(self, name: str, takes: int, operands: Sequence[Layout | type | str]) -> Step | None:
         """Return an op as an instruction, which has ``takes`` operands and perhaps one to write into; None for none.
@@ -196,7 +194,7 @@ class Segment:
         """Have the device carry out what is gathered."""
         table = self.table
         ops, table.ops, elements, table.elements = table.ops, 0, table.elements, 0
-        self.gathered += ops
+        table.gathered += ops
         try:
             if ops:
                 self.runs.launch(table.program, table.memory, ops, elements)

@@ -19,6 +19,7 @@ from gpu_backend import sources
 from gpu_backend.devices.compiled_launcher import make
 from gpu_backend.devices.launching import MOST_PARAMETERS, Kernel, Launcher
 from gpu_backend.devices.launching import Driver as Functions
+from gpu_backend.devices.segments import HEADER_BYTES, INSTRUCTION_BYTES
 
 pytestmark = pytest.mark.skipif(
     sources.in_c("gpu_backend.devices._launching") is None, reason="launches are not compiled here"
@@ -51,7 +52,7 @@ _Set = ctypes.CFUNCTYPE(_I, _P, _P, ctypes.POINTER(_Node))
 _CONTEXT, _OUT_OF_MEMORY, _INVALID = 77, 2, 1
 #: Stands for what unloads kernels as it ends: a type of C that hardly anybody uses.
 _Module = type(iter(bytearray()))
-#: So many go together, in one of so many graphs.
+#: So many go together at most, in one of so many graphs.
 _TOGETHER, _MOST_GRAPHS = 8, 32
 #: What a thread may call that begins late, as a library that is there for good.
 _KEPT: list[object] = []
@@ -329,14 +330,45 @@ def test_a_product_is_refused_as_its_librarys(driver: Driver) -> None:
         multiply(1)
 
 
-def test_a_table_is_one_parameter_of_which_only_what_is_used_is_read(driver: Driver) -> None:
-    table = bytearray(4096)
-    table[:8] = (123).to_bytes(8, "little")
-    for waits in (False, True):
-        driver.launcher.table(9, 4, 256, table, 16, 4096, waits)
-    assert driver.launched == [(9, (4, 1, 1, 256, 1, 1, 0), 123), (9, (4, 1, 1, 256, 1, 1, 0, -1), 123)]
-    with pytest.raises(ValueError, match="has not"):
-        driver.launcher.table(9, 4, 256, table, 16, 8192, False)
+def _table(numbers: list[int], elements: int = 1) -> bytearray:
+    """Return a table of instructions for so many elements; each begins with a number."""
+    return bytearray(HEADER_BYTES) + b"".join(
+        number.to_bytes(4, "little") + elements.to_bytes(4, "little") + bytes(INSTRUCTION_BYTES - 8) for number in numbers
+    )
+
+
+def test_a_table_goes_to_the_smallest_kernel_that_has_room(driver: Driver) -> None:
+    launch = driver.launcher.tables(((7, 2), (8, 4)), 132, 512, 2, 4096)
+    for ops in (1, 2, 3, 4):
+        launch(_table([0] * 4), ops, 10)
+    assert driver.launched == [
+        (kernel, (1, 1, 1, 512, 1, 1, 0), ops) for kernel, ops in ((7, 1), (7, 2), (8, 3), (8, 4))
+    ]
+    for ops in (0, -1, 5):
+        with pytest.raises(ValueError, match="no table"):
+            launch(_table([0] * 5), ops, 10)
+    with pytest.raises(ValueError, match="no table"):
+        launch(_table([0] * 2), 3, 10)
+    with pytest.raises(TypeError):
+        launch(b"", 1, 1)  # type: ignore[arg-type]
+    for kernels in ((), ((1, 1),) * 5, (3,), (("x", 1),)):
+        with pytest.raises((ValueError, TypeError)):
+            driver.launcher.tables(kernels, 132, 512, 2, 4096)  # type: ignore[arg-type]
+
+
+def test_several_blocks_wait_for_each_other_from_where_they_have_counted_to(driver: Driver) -> None:
+    launch = driver.launcher.tables(((7, 2), (8, 4)), 132, 512, 2, 4096)
+    launch(_table([0] * 4), 3, 4096)
+    launch(_table([0] * 4), 3, 4097)
+    launch(_table([0] * 4), 1, 1 << 20)
+    launch(_table([0] * 4), 2, 1 << 20)
+    launch(_table([0] * 4), 2, 5000)
+    counted = [0, 0, 10, 10, 142]
+    assert driver.launched == [
+        (8, (1, 1, 1, 512, 1, 1, 0), 3), (8, (5, 1, 1, 512, 1, 1, 0, -1), 3), (7, (132, 1, 1, 512, 1, 1, 0), 1 | 10 << 32),
+        (7, (132, 1, 1, 512, 1, 1, 0, -1), 2 | 10 << 32), (7, (5, 1, 1, 512, 1, 1, 0, -1), 2 | 142 << 32),
+    ]  # fmt: skip
+    assert [number >> 32 for *_, number in driver.launched] == counted
 
 
 def test_several_kernels_follow_each_other_from_one_memory(driver: Driver) -> None:
@@ -372,22 +404,19 @@ def test_those_that_wait_are_launched_together_each_with_its_parameters(driver: 
     assert driver.graphs.count <= 6, "and in three others, if the one before went by itself or not"
 
 
-def test_fewer_are_launched_one_by_one_and_so_is_what_cannot_be_in_a_graph(driver: Driver) -> None:
-    assert _launch_each(driver, [1] * (_TOGETHER - 1)) == _launched(driver)
-    assert driver.launcher.together == 0
+@pytest.mark.parametrize(("few", "together"), [(1, 0), (2, 2), (3, 2), (4, 4), (5, 4), (6, 6), (7, 6)])
+def test_as_many_as_follow_each_other_go_together(driver: Driver, few: int, together: int) -> None:
+    assert _launch_each(driver, [1] * few) == _launched(driver)
+    assert driver.launcher.together == together
     driver.launched.clear()
-    table = bytearray(64)
     launch, multiply = driver.kernel(bytearray(16)), driver.product()
     with driver.held():
-        for number in range(12):
-            for _ in range(5):
+        for _ in range(12):
+            for _ in range(few):
                 launch()
-            if number % 2:
-                multiply(1, 2, 3, 0)
-            else:
-                driver.launcher.table(9, 4, 256, table, 16, 64, True)
-    assert len(driver.launched) == 72
-    assert driver.launcher.together == 0
+            multiply(1, 2, 3, 0)
+    assert [function for function, *_ in driver.launched] == [*[1] * few, -2] * 12
+    assert driver.launcher.together == 13 * together
 
 
 def test_other_kernels_take_the_graph_that_was_not_used_for_longest(driver: Driver) -> None:
@@ -414,7 +443,7 @@ def test_what_a_graph_does_not_take_is_launched_by_itself(driver: Driver) -> Non
     functions = [1] * 16 + [2] + [1] * 15
     for _ in range(2):
         assert _launch_each(driver, functions) == _launched(driver)
-    assert driver.launcher.together == 48
+    assert driver.launcher.together == 48, "all but the eight with the one"
     del driver.graphs.says["set"]
     assert _launch_each(driver, functions) == _launched(driver)
     assert driver.launcher.together == 80
@@ -486,9 +515,10 @@ def test_what_lies_nowhere_is_refused(driver: Driver) -> None:
 )
 def test_in_whatever_order_each_is_launched_once_and_in_its_turn(orders: list[tuple[str, int]]) -> None:
     driver = Driver()
-    sizes = (4096, 32768, 131072)
-    content, table = bytearray(16), bytearray(sizes[-1])
+    content, table = bytearray(16), _table([0] * 200)
     launches, multiply, count = [driver.kernel(content, one) for one in (1, 2, 3)], driver.product(), 0
+    numbers: dict[int, int] = {}
+    run = driver.launcher.tables(((4, 4), (5, 24), (6, 200)), 132, 512, 2, 4096)
     for order, times in orders:
         if order in _MADE:
             for _ in range(times):
@@ -498,8 +528,8 @@ def test_in_whatever_order_each_is_launched_once_and_in_its_turn(orders: list[tu
                 elif order == "multiply":
                     multiply(1, count, 2, 0)
                 else:
-                    table[:8] = count.to_bytes(8, "little")
-                    driver.launcher.table(2, 1, 1, table, 16, sizes[count % 3], False)
+                    run(table, (3, 20, 150)[count % 3], 1)
+                    numbers[count] = (3, 20, 150)[count % 3]
                 count += 1
         elif order.startswith("may"):
             driver.launcher.may_leave = order == "may"
@@ -508,4 +538,4 @@ def test_in_whatever_order_each_is_launched_once_and_in_its_turn(orders: list[tu
         if order in ("settle", "hold", "wait"):
             assert len(driver.launched) == count
     driver.launcher.wait()
-    assert [number or 0 for *_, number in driver.launched] == list(range(count))
+    assert [number or 0 for *_, number in driver.launched] == [numbers.get(one, one) for one in range(count)]

@@ -285,21 +285,21 @@ static PyObject *review(Recurring *self, PyObject *nothing)
 #define EACH_HELD(what) \
     what(self->takes) what(self->places) what(self->known) what(self->spare) what(self->kept) what(self->objects) \
     what(self->alone) what(self->views) what(self->drop) what(self->allocate) what(self->table) what(self->ready) \
-    what(self->launch) what(self->nothing) what(self->by_bits) what(self->launcher) what(self->error)
+    what(self->launch) what(self->renew) what(self->nothing) what(self->by_bits) what(self->launcher) what(self->error)
 
 static int make(Recurring *self, PyObject *args, PyObject *given)
 {
     static char *names[] = {"classes", "takes", "places", "objects", "alone", "views", "drop", "allocate", "table", "ready",
-                            "launch", "nothing", "by_bits", "launcher", "most_ops", "most_spare", NULL};
+                            "launch", "renew", "nothing", "by_bits", "launcher", "most_ops", "most_spare", NULL};
     PyObject *classes;
     if (self->ways != NULL) {
         PyErr_SetString(PyExc_TypeError, "it was made before");
         return -1;
     }
     if (!PyArg_ParseTupleAndKeywords(
-            args, given, "O!O!OO!O!O!OOOOOOO!OnL", names, &PyDict_Type, &classes, &PyDict_Type, &self->takes, &self->places,
+            args, given, "O!O!OO!O!O!OOOOOOOO!OnL", names, &PyDict_Type, &classes, &PyDict_Type, &self->takes, &self->places,
             &PyDict_Type, &self->objects, &PyDict_Type, &self->alone, &PyDict_Type, &self->views, &self->drop,
-            &self->allocate, &self->table, &self->ready, &self->launch, &self->nothing, &PySet_Type,
+            &self->allocate, &self->table, &self->ready, &self->launch, &self->renew, &self->nothing, &PySet_Type,
             &self->by_bits, &self->launcher, &self->most_ops, &self->most_spare)) {
 #define LEAVE(object) object = NULL; /* some were taken and none is held */
         EACH_HELD(LEAVE)

@@ -15,7 +15,7 @@ static struct {
     Py_ssize_t kept, known, spare, spare_bytes, unmade;
 } in_places;
 static struct {
-    Py_ssize_t elements, memory, ops, program;
+    Py_ssize_t elements, gathered, memory, ops, program;
 } in_table;
 static struct {
     Py_ssize_t dtype, offset, order, root, shape, strides;
@@ -57,7 +57,7 @@ static struct {
     {&Place, "array", &in_place.array}, {&Place, "block", &in_place.block}, {&Place, "layout", &in_place.layout},
     {&Place, "windows", &in_place.windows}, {&Places, "kept", &in_places.kept}, {&Places, "known", &in_places.known},
     {&Places, "spare", &in_places.spare}, {&Places, "spare_bytes", &in_places.spare_bytes},
-    {&Places, "unmade", &in_places.unmade}, {&Table, "elements", &in_table.elements},
+    {&Places, "unmade", &in_places.unmade}, {&Table, "elements", &in_table.elements}, {&Table, "gathered", &in_table.gathered},
     {&Table, "memory", &in_table.memory}, {&Table, "ops", &in_table.ops}, {&Table, "program", &in_table.program},
     {NULL, NULL, NULL},
 };

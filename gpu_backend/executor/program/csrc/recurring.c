@@ -22,8 +22,8 @@ enum { LOOK = 4 };
 
 typedef struct {
     PyObject_HEAD
-    PyObject *takes, *places, *known, *spare, *kept, *objects, *alone, *views, *drop, *allocate, *table, *ready, *launch, *nothing,
-        *by_bits, *launcher;
+    PyObject *takes, *places, *known, *spare, *kept, *objects, *alone, *views, *drop, *allocate, *table, *ready, *launch, *renew,
+        *nothing, *by_bits, *launcher;
     /* An exception of the op where `run` stopped. */
     PyObject *error;
     Py_ssize_t most_ops, done, launched, called;
@@ -232,16 +232,46 @@ static int call(const Way *way, const Key *key, const unsigned long long *blocks
     return done != NULL ? 0 : -1;
 }
 
+/* Launch a table; whether that fails or not, nothing kept is needed then, and the next may be of other programs. */
+static int launch_these(Recurring *self, PyObject *const *given)
+{
+    PyObject *type, *value, *trace, *launched = PyObject_Vectorcall(self->launch, given, 4, NULL);
+    PyErr_Fetch(&type, &value, &trace);
+    PyObject *renewed = PyObject_CallNoArgs(self->renew);
+    int done = renewed == NULL ? -1 : PyList_SetSlice(self->kept, 0, PyList_GET_SIZE(self->kept), NULL);
+    if (launched == NULL) {
+        PyErr_Restore(type, value, trace);
+        done = -1;
+    }
+    Py_XDECREF(launched);
+    Py_XDECREF(renewed);
+    return done;
+}
+
+/* Have the device carry out what is gathered, if there is anything, as `Segment.launch` does: 0, or -1 with an error. */
+static int launch_gathered(Recurring *self)
+{
+    PyObject *given[4] = {
+        Py_NewRef(AT(self->table, in_table.program)), Py_NewRef(AT(self->table, in_table.memory)),
+        Py_NewRef(AT(self->table, in_table.ops)), Py_NewRef(AT(self->table, in_table.elements)),
+    };
+    long long ops = PyLong_AsLongLong(given[2]), elements = PyLong_AsLongLong(given[3]);
+    int done = 0;
+    if (ops && (done = add_to(self->table, in_table.ops, -ops)) == 0 &&
+        (done = add_to(self->table, in_table.elements, -elements)) == 0 &&
+        (done = add_to(self->table, in_table.gathered, ops)) == 0)
+        done = launch_these(self, given);
+    for (int i = 0; i < 4; i++)
+        Py_DECREF(given[i]);
+    return done;
+}
+
 static int launch(Recurring *self, const Way *way, const Key *key, const unsigned long long *blocks)
 {
     if (!write_parameters(way, key, blocks))
         return 0;
-    if (PyObject_IsTrue(AT(self->table, in_table.ops))) {
-        PyObject *done = PyObject_CallNoArgs(self->launch);
-        if (done == NULL)
-            return -1;
-        Py_DECREF(done);
-    }
+    if (launch_gathered(self) < 0)
+        return -1;
     if (call(way, key, blocks) < 0)
         return -1;
     *(way->arguments ? &self->called : &self->launched) += 1;

@@ -98,6 +98,8 @@ class NumpySegments:
         self.switches: list[tuple[int, int]] = []
         self.launched_programs: list[object] = []
         self.is_compiled = True
+        #: What launches raise, each one once.
+        self.failures: list[Exception] = []
 
     def routine(self, name: str, kinds: tuple[Kind, ...], output: DType | None) -> Routine | None:
         """Return what does op ``name``; see the seam."""
@@ -141,6 +143,8 @@ class NumpySegments:
     def launch(self, program: object, table: bytearray, ops: int, most_elements: int) -> None:
         """Carry out the first ``ops`` instructions of ``table``, which are of one program."""
         assert 0 < ops <= self.most_ops
+        if self.failures:
+            raise self.failures.pop()
         self.launched.append(ops)
         self.launched_programs.append(program)
         codes = np.frombuffer(table, np.uint32, offset=HEADER_BYTES)[:: INSTRUCTION_BYTES // 4][:ops].tolist()

@@ -55,15 +55,15 @@ def test_what_waits_is_launched_past_python_and_gathered_once_it_can_be(later: A
         assert not on.run(ADD)
     assert recurring(on).launched >= OFTEN - module._WAITED - 4
     device.runs.is_compiled = True
-    was = way.segment.gathered
+    was = way.segment.table.gathered
     for _ in range(OFTEN):
         assert not on.run(ADD)
-    assert way.segment.gathered == was, "nobody has looked yet"
+    assert way.segment.table.gathered == was, "nobody has looked yet"
     later()
     launched = recurring(on).launched
     for _ in range(OFTEN):
         assert not on.run(ADD)
-    assert way.segment.gathered >= was + OFTEN - 2
+    assert way.segment.table.gathered >= was + OFTEN - 2
     assert recurring(on).launched <= launched + 1
     assert on.contents(window(1, 1)).tolist() == (want + 3 * OFTEN * 0.5).tolist()
 
@@ -90,7 +90,7 @@ def test_each_is_looked_at_again_in_time_though_others_are_learnt(later: Any) ->
     later(0.2)
     for _ in range(OFTEN):
         assert not on.run(ADD)
-    assert way.segment.gathered >= OFTEN - 2
+    assert way.segment.table.gathered >= OFTEN - 2
 
 
 def test_a_copy_that_waits_recurs_by_its_launch(later: Any) -> None:
@@ -103,10 +103,10 @@ def test_a_copy_that_waits_recurs_by_its_launch(later: Any) -> None:
     assert recurring(on).launched >= OFTEN - module._WAITED - 4
     device.runs.is_compiled = True
     later(2)
-    gathered = way.segment.gathered
+    gathered = way.segment.table.gathered
     for turn in range(OFTEN):
         assert not on.run(Op("cupy.roll", 80 + turn, (Ref(3), 2, 0)))
-    assert way.segment.gathered > gathered
+    assert way.segment.table.gathered > gathered
 
 
 @pytest.mark.parametrize("is_ordered", [False, True])
@@ -117,9 +117,9 @@ def test_what_cannot_be_gathered_for_another_reason_takes_no_way_from_what_can(i
     other = replace(scaled, orders=("C",)) if is_ordered else replace(scaled, args=(window(1, 1), nan, window(1, 1)))
     on.run(*[scaled] * OFTEN)
     on.run(*[other] * OFTEN)
-    gathered = way.segment.gathered
+    gathered = way.segment.table.gathered
     on.run(*[scaled] * OFTEN, other, *[scaled] * OFTEN)
-    assert way.segment.gathered - gathered >= 2 * OFTEN - 2
+    assert way.segment.table.gathered - gathered >= 2 * OFTEN - 2
 
 
 def test_a_number_that_would_lose_its_sign_is_looked_for_in_what_is_launched_too() -> None:
@@ -142,7 +142,7 @@ def test_what_has_waited_seldom_is_not_learnt_so() -> None:
     device.runs.is_compiled = True
     for _ in range(OFTEN):
         assert not on.run(ADD)
-    assert way.segment.gathered >= OFTEN - 1
+    assert way.segment.table.gathered >= OFTEN - 1
 
 
 @pytest.mark.parametrize("most_ops", [1, 100])

@@ -57,7 +57,7 @@ def test_a_matrix_is_looked_at_when_what_may_write_it_is_launched(monkeypatch: p
     def counted(*args: Any) -> Any:
         assert on.stream._direct is not None
         assert on.stream._direct.segment is not None
-        looks.append((on.stream._direct.segment.gathered, on.stream._direct.segment.table.ops))
+        looks.append((on.stream._direct.segment.table.gathered, on.stream._direct.segment.table.ops))
         return look(*args)
 
     monkeypatch.setattr(device.multiplied_sparse, "product", counted)
