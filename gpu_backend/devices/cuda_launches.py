@@ -13,6 +13,13 @@ from cupy_backends.cuda.libs import cublas
 from gpu_backend.devices import compiled_launcher
 from gpu_backend.devices.launching import Driver, Launcher
 
+#: What of the driver's is called, in the order in which `Driver` has it.
+_CALLED = (
+    "cuLaunchKernel", "cuLaunchCooperativeKernel", "cuCtxSetCurrent",
+    "cuGraphCreate", "cuGraphAddKernelNode", "cuGraphInstantiateWithFlags", "cuGraphUpload",
+    "cuGraphExecKernelNodeSetParams", "cuGraphLaunch", "cuGraphExecDestroy", "cuGraphDestroy",
+)  # fmt: skip
+
 
 class Lost(Exception):
     """What was refused when ops behind it were taken for carried out, so nobody knows what those made."""
@@ -33,19 +40,9 @@ def make_launcher() -> Launcher | None:
     """
     runtime.free(0)  # so that it has a context
     library = ctypes.CDLL("libcuda.so.1")
-    launcher = compiled_launcher.make(
-        Driver(
-            _address(library.cuLaunchKernel), _address(library.cuLaunchCooperativeKernel), _address(library.cuCtxSetCurrent),
-            (
-                _address(library.cuGraphCreate), _address(library.cuGraphAddKernelNode),
-                _address(library.cuGraphInstantiateWithFlags), _address(library.cuGraphUpload),
-                _address(library.cuGraphExecKernelNodeSetParams), _address(library.cuGraphLaunch),
-                _address(library.cuGraphExecDestroy), _address(library.cuGraphDestroy),
-            ),
-            driver.ctxGetCurrent(),
-        ),
-        _failure,
-    )  # fmt: skip
+    launch_kernel, launch_cooperative, enter, *graphs = [_address(getattr(library, name)) for name in _CALLED]
+    functions = Driver(launch_kernel, launch_cooperative, enter, tuple(graphs), driver.ctxGetCurrent())
+    launcher = compiled_launcher.make(functions, _failure)
     if launcher is not None:
         launcher.watch(function.Module)
     return launcher

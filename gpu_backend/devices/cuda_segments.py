@@ -16,9 +16,9 @@ from cupy._core._scalar import get_typename as _typename
 
 from gpu_backend.devices import segment_source
 from gpu_backend.devices.cuda_segment_compiler import Program, SegmentCompiler
+from gpu_backend.devices.cuda_tables import tables
 from gpu_backend.devices.cuda_ufuncs import CudaUfuncs
 from gpu_backend.devices.launching import Launcher
-from gpu_backend.devices.cuda_tables import tables
 from gpu_backend.devices.segment_source import MOST_OPS, Body
 from gpu_backend.devices.segments import HEADER_BYTES, INSTRUCTION_BYTES, Kind, Routine
 from gpu_backend.devices.usual_ops import Usual, usual_ops

@@ -2,7 +2,8 @@
 
 A driver takes about as long for a launch as an executor needs to find the next one. So while ops follow each other
 whose ways are known, they are only written down, and ``csrc/launching.c`` gives them to the driver beside the op loop,
-in the order in which they came: kernels several at a time, as a graph, if as many wait. Whoever has anything else to do with the device waits until all are with the driver.
+in the order in which they came: kernels several at a time, as a graph, if as many wait. Whoever has anything else to do
+with the device waits until all are with the driver.
 """
 
 from __future__ import annotations
@@ -122,7 +123,8 @@ class Driver(NamedTuple):
     launch_cooperative: int
     #: ``cuCtxSetCurrent``.
     enter: int
-    #: ``cuGraphCreate``, ``cuGraphAddKernelNode``, ``cuGraphInstantiateWithFlags``, ``cuGraphUpload``,
-    #: ``cuGraphExecKernelNodeSetParams``, ``cuGraphLaunch``, ``cuGraphExecDestroy`` and ``cuGraphDestroy``.
-    graphs: tuple[int, int, int, int, int, int, int, int]
+    #: ``cuGraphCreate``, ``cuGraphAddKernelNode`` (the first of its versions, as all of these),
+    #: ``cuGraphInstantiateWithFlags``, ``cuGraphUpload``, ``cuGraphExecKernelNodeSetParams``, ``cuGraphLaunch``,
+    #: ``cuGraphExecDestroy`` and ``cuGraphDestroy``.
+    graphs: tuple[int, ...]
     context: int

@@ -39,7 +39,8 @@ class _Node(ctypes.Structure):
     """``CUDA_KERNEL_NODE_PARAMS_v1``."""
 
     _fields_ = [
-        ("function", _P), ("grid", _U * 3), ("block", _U * 3), ("shared", _U), ("parameters", ctypes.POINTER(_P)), ("extra", _P),
+        ("function", _P), ("grid", _U * 3), ("block", _U * 3), ("shared", _U),
+        ("parameters", ctypes.POINTER(_P)), ("extra", _P),
     ]  # fmt: skip
 
 
@@ -160,7 +161,7 @@ class Driver:
         #: Refuses launches of this function.
         self.refuses = 0
         self._here = threading.get_ident()
-        self._may_go_on = threading.Event()
+        self._may_go_on, self._has_begun = threading.Event(), threading.Event()
         self._may_go_on.set()
         self.graphs = _Graphs(self._note)
         functions = (
@@ -169,7 +170,7 @@ class Driver:
         )  # fmt: skip
         _KEPT.append(functions)
         launch, cooperative, enter, *graphs = [ctypes.cast(one, _P).value or 0 for one in functions]
-        self.functions = Functions(launch, cooperative, enter, tuple(graphs), _CONTEXT)  # type: ignore[arg-type]
+        self.functions = Functions(launch, cooperative, enter, tuple(graphs), _CONTEXT)
         made = make(self.functions, lambda *how: Refused(*how))
         assert made is not None
         assert made.watch(_Module)
@@ -189,6 +190,7 @@ class Driver:
 
     def _note(self, function: int, how: tuple[int, ...], parameters: Any) -> int:
         if threading.get_ident() != self._here:
+            self._has_begun.set()
             self._may_go_on.wait()
         self.threads.add(threading.get_ident())
         self.launched.append((function, how, _number(parameters)))
@@ -226,10 +228,12 @@ class Driver:
         """Have the thread be in the middle of a launch, so that whatever else may be is left to it."""
         some, before = self.kernel(bytearray(16), function=99), self.launcher.left
         self._may_go_on.clear()
+        self._has_begun.clear()
         self.launcher.begin()
         try:
             while self.launcher.left == before:
                 some()
+            self._has_begun.wait()
             self.launched.clear()
             self.threads.clear()
             yield
@@ -332,9 +336,8 @@ def test_a_product_is_refused_as_its_librarys(driver: Driver) -> None:
 
 def _table(numbers: list[int], elements: int = 1) -> bytearray:
     """Return a table of instructions for so many elements; each begins with a number."""
-    return bytearray(HEADER_BYTES) + b"".join(
-        number.to_bytes(4, "little") + elements.to_bytes(4, "little") + bytes(INSTRUCTION_BYTES - 8) for number in numbers
-    )
+    rest = elements.to_bytes(4, "little") + bytes(INSTRUCTION_BYTES - 8)
+    return bytearray(HEADER_BYTES) + b"".join(number.to_bytes(4, "little") + rest for number in numbers)
 
 
 def test_a_table_goes_to_the_smallest_kernel_that_has_room(driver: Driver) -> None:
@@ -365,8 +368,9 @@ def test_several_blocks_wait_for_each_other_from_where_they_have_counted_to(driv
     launch(_table([0] * 4), 2, 5000)
     counted = [0, 0, 10, 10, 142]
     assert driver.launched == [
-        (8, (1, 1, 1, 512, 1, 1, 0), 3), (8, (5, 1, 1, 512, 1, 1, 0, -1), 3), (7, (132, 1, 1, 512, 1, 1, 0), 1 | 10 << 32),
-        (7, (132, 1, 1, 512, 1, 1, 0, -1), 2 | 10 << 32), (7, (5, 1, 1, 512, 1, 1, 0, -1), 2 | 142 << 32),
+        (8, (1, 1, 1, 512, 1, 1, 0), 3), (8, (5, 1, 1, 512, 1, 1, 0, -1), 3),
+        (7, (132, 1, 1, 512, 1, 1, 0), 1 | 10 << 32), (7, (132, 1, 1, 512, 1, 1, 0, -1), 2 | 10 << 32),
+        (7, (5, 1, 1, 512, 1, 1, 0, -1), 2 | 142 << 32),
     ]  # fmt: skip
     assert [number >> 32 for *_, number in driver.launched] == counted
 
@@ -488,6 +492,7 @@ def test_without_hearing_of_it_none_are_launched_together(driver: Driver) -> Non
     driver.launcher = made
     assert _launch_each(driver, [1, 2] * 40) == _launched(driver)
     assert made.together == 0
+
 
 def test_what_lies_nowhere_is_refused(driver: Driver) -> None:
     for first, end, places in (
