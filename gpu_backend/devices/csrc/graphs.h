@@ -82,7 +82,7 @@ static void forget_graphs(Graphs *self)
     for (Alike *alike = self->of; alike < self->of + LENGTHS; alike++) {
         for (int i = 0; i < alike->count; i++)
             self->driver.end_executable(alike->each[i].executable);
-        alike->count = 0;
+        alike->count = alike->is_refused = 0;
         if (alike->made_from != NULL)
             self->driver.end(alike->made_from);
         alike->made_from = NULL;

@@ -282,6 +282,7 @@ static PyObject *launcher_new(PyTypeObject *type, PyObject *args, PyObject *kwar
 
 static void launcher_dealloc(Launcher *self)
 {
+    watch_no_more(self); /* before others run */
     if (self->has_thread) {
         Py_BEGIN_ALLOW_THREADS
         end_queue(self->queue);
@@ -291,7 +292,6 @@ static void launcher_dealloc(Launcher *self)
     if (self->queue != NULL)
         free_queue(self->queue);
     PyMem_RawFree(self->graphs);
-    watch_no_more(self);
     Py_XDECREF(self->failure);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }

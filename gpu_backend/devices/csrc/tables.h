@@ -27,13 +27,20 @@ static unsigned blocks_for(const Tables *self, long long elements)
     return (unsigned)(blocks < self->most_blocks ? blocks : self->most_blocks);
 }
 
+/* Return the first kernel that has room; -1 if none has, or the table less than that. */
+static int room_of(const Tables *self, long long ops, Py_ssize_t size)
+{
+    for (int room = 0; ops > 0 && room < self->rooms; room++)
+        if (ops <= self->room[room].ops)
+            return HEADER + (Py_ssize_t)self->room[room].ops * INSTRUCTION <= size ? room : -1;
+    return -1;
+}
+
 /* Launch a table that has its instructions, and room for its header: 0, or -1 with an error. */
-static int launch_table(Tables *self, unsigned char *table, uint32_t ops, unsigned blocks)
+static int launch_table(Tables *self, int room, unsigned char *table, uint32_t ops, unsigned blocks)
 {
     static const uint32_t at_first = 0;
-    int room = 0, waits = blocks > 1 && ops > 1;
-    while (self->room[room].ops < (int)ops)
-        room++;
+    int waits = blocks > 1 && ops > 1;
     Launch one = {
         .function = self->room[room].kernel, .grid = {blocks, 1, 1}, .block = {(unsigned)self->threads, 1, 1},
         .parameters = 1, .bytes = HEADER + (uint32_t)self->room[room].ops * INSTRUCTION, .is_cooperative = (uint32_t)waits,
@@ -55,10 +62,11 @@ static PyObject *launch_these(PyObject *object, PyObject *const *args, size_t co
     long long ops = PyLong_AsLongLong(args[1]), elements = PyLong_AsLongLong(args[2]);
     if (PyErr_Occurred())
         return NULL;
-    if (ops < 1 || ops > self->room[self->rooms - 1].ops || HEADER + ops * INSTRUCTION > PyByteArray_GET_SIZE(args[0]))
+    int room = room_of(self, ops, PyByteArray_GET_SIZE(args[0]));
+    if (room < 0)
         return PyErr_Format(PyExc_ValueError, "no table has %lld instructions", ops);
     unsigned char *table = (unsigned char *)PyByteArray_AS_STRING(args[0]);
-    if (launch_table(self, table, (uint32_t)ops, blocks_for(self, elements)) < 0)
+    if (launch_table(self, room, table, (uint32_t)ops, blocks_for(self, elements)) < 0)
         return NULL;
     Py_RETURN_NONE;
 }

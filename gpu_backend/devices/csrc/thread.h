@@ -43,10 +43,12 @@ static void *work(void *given)
 {
     Launcher *self = given;
     int status = self->enter(self->context);
+    __atomic_store_n(&self->status, status, __ATOMIC_RELEASE);
     while (await_entry(self->queue)) {
         unsigned char *entries[MOST_TOGETHER];
-        uint64_t behind, unloaded = __atomic_load_n(&self->unloaded, __ATOMIC_SEQ_CST);
+        uint64_t behind;
         int count = next_together(self, entries, &behind);
+        uint64_t unloaded = __atomic_load_n(&self->unloaded, __ATOMIC_SEQ_CST); /* before any of these was added */
         if (unloaded != self->graphs->unloaded)
             forget_graphs(self->graphs);
         self->graphs->unloaded = unloaded;

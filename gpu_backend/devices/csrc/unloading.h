@@ -9,12 +9,17 @@ static destructor unload;
 
 static void end_module(PyObject *module)
 {
+    int is_tracked = PyType_IS_GC(Py_TYPE(module));
+    if (is_tracked)
+        PyObject_GC_UnTrack(module); /* or a collection that runs meanwhile would end it once more */
     for (Launcher *one = (Launcher *)Py_XNewRef(watching), *next; one != NULL; one = next) {
         await_empty(one->queue); /* which may have what it is about to unload */
         __atomic_add_fetch(&one->unloaded, 1, __ATOMIC_SEQ_CST);
         next = (Launcher *)Py_XNewRef(one->next);
         Py_DECREF(one);
     }
+    if (is_tracked)
+        PyObject_GC_Track(module); /* as whoever ends it has it */
     unload(module);
 }
 

@@ -6,6 +6,7 @@ import ctypes
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar, Token
 from typing import Any
 
 from gpu_backend.devices.compiled_launcher import make
@@ -13,7 +14,7 @@ from gpu_backend.devices.launching import Driver as Functions
 from gpu_backend.devices.launching import Kernel, Launcher
 from gpu_backend.devices.segments import HEADER_BYTES, INSTRUCTION_BYTES
 
-__all__ = ["CONTEXT", "INVALID", "MODULE", "OUT_OF_MEMORY", "Driver", "Refused", "table"]
+__all__ = ["CONTEXT", "INVALID", "MODULE", "OUT_OF_MEMORY", "Driver", "Refused", "end_module", "table"]
 
 _U, _P = ctypes.c_uint, ctypes.c_void_p
 _LaunchKernel = ctypes.CFUNCTYPE(ctypes.c_int, _P, _U, _U, _U, _U, _U, _U, _U, _P, ctypes.POINTER(_P), _P)
@@ -41,8 +42,8 @@ _Add = ctypes.CFUNCTYPE(_I, _AT, _P, _AT, _Size, ctypes.POINTER(_Node))
 _Instantiate = ctypes.CFUNCTYPE(_I, _AT, _P, ctypes.c_ulonglong)
 _Set = ctypes.CFUNCTYPE(_I, _P, _P, ctypes.POINTER(_Node))
 CONTEXT, OUT_OF_MEMORY, INVALID = 77, 2, 1
-#: Stands for what unloads kernels as it ends: a type of C that hardly anybody uses.
-MODULE = type(iter(bytearray()))
+#: Stands for what unloads kernels as it ends: a type of C that is collected, as CuPy's is, and hardly anybody uses.
+MODULE = Token
 #: What a thread may call that begins late, as a library that is there for good.
 _KEPT: list[object] = []
 
@@ -144,6 +145,8 @@ class Driver:
         self.launched: list[tuple[int, tuple[int, ...], int]] = []
         self.threads: set[int] = set()
         self.entered: list[int] = []
+        #: What it says to who enters a context.
+        self.enters = 0
         #: Refuses launches of this function.
         self.refuses = 0
         self._here = threading.get_ident()
@@ -164,7 +167,7 @@ class Driver:
 
     def _enter(self, context: int) -> int:
         self.entered.append(context)
-        return 0
+        return self.enters
 
     def _launch(self, function: int, *rest: Any) -> int:
         *how, _, parameters, _ = rest
@@ -229,7 +232,13 @@ class Driver:
         self.launched.remove((99, (2, 3, 4, 32, 1, 1, 128), 0))
 
 
+def end_module() -> None:
+    """Have what unloads kernels end."""
+    ContextVar[None]("unloaded").set(None)
+
+
 def table(numbers: list[int], elements: int = 1) -> bytearray:
-    """Return a table of instructions for so many elements; each begins with a number."""
+    """Return a table of instructions for so many elements; each begins with a number. It has room for 200."""
+    numbers = [*numbers, *[0] * (200 - len(numbers))]
     rest = elements.to_bytes(4, "little") + bytes(INSTRUCTION_BYTES - 8)
     return bytearray(HEADER_BYTES) + b"".join(number.to_bytes(4, "little") + rest for number in numbers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -96,6 +97,23 @@ def test_a_refusal_is_told_at_once_or_late(driver: Driver) -> None:
     assert driver.launched[-1][0] == 5, "nor at once"
 
 
+def test_a_context_that_cannot_be_entered_is_told_late(driver: Driver) -> None:
+    driver.enters = 201
+    launch = driver.kernel(bytearray(16))
+    driver.launcher.begin()
+    with pytest.raises(Refused, match=r"\(201, True, False\)"):
+        _launch_until_left(driver, launch)
+    assert len(driver.threads) == 1, "the other one launches nothing"
+    with pytest.raises(Refused, match=r"\(201, True, False\)"):
+        launch()
+
+
+def _launch_until_left(driver: Driver, launch: Callable[[], None]) -> None:
+    while not driver.launcher.left:
+        launch()
+    driver.launcher.settle()
+
+
 def test_a_product_is_refused_as_its_librarys(driver: Driver) -> None:
     multiply = driver.product()
     multiply(10, 20, 30, 0)
@@ -121,8 +139,9 @@ def test_a_table_goes_to_the_smallest_kernel_that_has_room(driver: Driver) -> No
     for ops in (0, -1, 5):
         with pytest.raises(ValueError, match="no table"):
             launch(table([0] * 5), ops, 10)
-    with pytest.raises(ValueError, match="no table"):
-        launch(table([0] * 2), 3, 10)
+    for ops, size in ((3, 16 + 160 * 3), (1, 16 + 160)):  # the driver reads all that the kernel has room for
+        with pytest.raises(ValueError, match="no table"):
+            launch(table([0])[:size], ops, 10)
     with pytest.raises(TypeError):
         launch(b"", 1, 1)  # type: ignore[arg-type]
     for kernels in ((), ((1, 1),) * 5, (3,), (("x", 1),)):

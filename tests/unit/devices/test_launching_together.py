@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 import threading
 
 import pytest
 
 from gpu_backend import sources
 from gpu_backend.devices.compiled_launcher import make
-from tests.unit.devices.played_driver import MODULE, OUT_OF_MEMORY, Driver, Refused
+from tests.unit.devices.played_driver import MODULE, OUT_OF_MEMORY, Driver, Refused, end_module
 
 pytestmark = pytest.mark.skipif(
     sources.in_c("gpu_backend.devices._launching") is None, reason="launches are not compiled here"
@@ -80,6 +82,8 @@ def test_where_the_driver_makes_no_graph_each_is_launched_by_itself(driver: Driv
     assert _launch_each(driver, [1, 2] * 40) == _launched(driver)
     assert driver.launcher.together == 0
     assert not driver.graphs.executables
+    if what in ("create", "add"):
+        assert not driver.graphs.made
 
 
 def test_what_a_graph_does_not_take_is_launched_by_itself(driver: Driver) -> None:
@@ -113,8 +117,11 @@ def test_no_graph_knows_a_kernel_any_longer_that_may_be_unloaded() -> None:
         launch = driver.kernel(bytearray(16))
         for _ in range(40):
             launch()
-        threading.Timer(0.02, driver.go_on).start()
-        iter(bytearray())
+        threading.Timer(0.02, lambda: (gc.collect(), driver.go_on())).start()
+        held = sys.getrefcount(driver.launcher)
+        end_module()
+        now_held = sys.getrefcount(driver.launcher)
+        assert now_held == held
         assert len(driver.launched) == 41, "what is queued may be of what is unloaded"
     assert _launch_each(driver, [1, 2] * 40) == _launched(driver)
     assert driver.graphs.count > made
@@ -124,6 +131,15 @@ def test_no_graph_knows_a_kernel_any_longer_that_may_be_unloaded() -> None:
     assert not set(others) & set(other.graphs.executables)
     with pytest.raises(TypeError, match="the one type"):
         driver.launcher.watch(int)
+
+
+def test_what_is_left_of_graphs_ends_with_their_launcher(driver: Driver) -> None:
+    _launch_each(driver, [1, 2, 3] * 40)
+    assert driver.graphs.made
+    assert driver.graphs.executables
+    del driver.launcher
+    assert not driver.graphs.made
+    assert not driver.graphs.executables
 
 
 def test_without_hearing_of_it_none_are_launched_together(driver: Driver) -> None:
