@@ -129,7 +129,7 @@ stream = cp.cuda.Stream(non_blocking=True)
 comm.all_reduce(own, out, "sum", stream)
 with stream:
     twice = out * 2
-found.append(bool((twice.get() == 2 * total).all()))
+found.append(bool((twice.get(stream) == 2 * total).all()))  # the default stream waits for no other
 from kernelproxy.client import current
 counters = current().pipeline.counters
 passed = sum(counters.sent_bytes.values()) + sum(counters.received_bytes.values())
