@@ -7,23 +7,25 @@ that decides whether CuPy takes it, and what comes out. Numbers themselves are n
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.opstream.proof.outcome import Returned
 from gpu_backend.wire import values as wire
+from kernelproxy import compiled
 from kernelproxy.calls import array_core
 from kernelproxy.calls.later_layout import LaterLayout
 from kernelproxy.calls.scalars import SCALARS, sent_scalar
 from kernelproxy.client import Client
 from kernelproxy.stream.forms import OpKind
 
-__all__ = ["Launch", "known_launch", "launch_again", "remember_launch"]
+__all__ = ["Launch", "known_launch", "launched", "remember_launch"]
 
 #: What keys of launches begin with, and no other forms' keys do.
 _LAUNCH = 1
 #: How many frames of ours there are at least between the pipeline and who launched a kernel.
-_DEPTH = 4
+_DEPTH = 5
 #: Up to here a float goes into every type of floats; and the length of integers of which some do not go into the least.
 _LARGEST_FLOAT, _UNSURE_BITS = 65504.0, 16
 
@@ -75,13 +77,29 @@ def _size(number: Any) -> object:
     return True if kind is bool else None
 
 
-def launch_again(
-    launch: Launch, ref: wire.Value, given: Sequence[Any], shape: tuple[wire.Value, ...] = ()
-) -> tuple[Any] | None:
+@partial(compiled.quick, "launched")
+def launched(
+    client: Client, handle: int, ref: wire.Value, shape: tuple[object, ...], given: tuple[Any, ...],
+    sent_shape: tuple[wire.Value, ...],
+) -> tuple[Any] | None:  # fmt: skip
     """Record a launch if it was remembered; return what it gives in a tuple, None if it was not.
 
-    ``given`` are its arguments. Behind a ``shape``, the grid and the block, they travel as one.
+    Parameters
+    ----------
+    handle, ref
+        Of the kernel.
+    shape, sent_shape
+        The grid and the block, where they are given, and how they travel: the arguments behind them travel as one.
+    given
+        Its arguments.
     """
+    launch = known_launch(client, handle, shape, given)
+    return None if launch is None else _launch_again(launch, ref, given, sent_shape)
+
+
+def _launch_again(
+    launch: Launch, ref: wire.Value, given: Sequence[Any], shape: tuple[wire.Value, ...]
+) -> tuple[Any] | None:
     pipeline = launch.client.pipeline
     form = pipeline.forms.get(launch.key)
     if form is None or not pipeline.memory.is_sure(form.size) or launch.client.streams.is_used:

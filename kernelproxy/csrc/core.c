@@ -26,6 +26,7 @@
 #include "forms.h"
 #include "masks.h"
 #include "calls.h"
+#include "launches.h"
 
 /* --- the ways --------------------------------------------------------------------------------------------------------- */
 
@@ -245,10 +246,20 @@ WAY(heard)
     Py_RETURN_NONE;
 }
 
+/* `launches.launched`. */
+WAY(launched)
+{
+    PyObject *made = GIVEN(6) && Returned != NULL && PyTuple_CheckExact(args[3]) && PyTuple_CheckExact(args[4])
+            && PyTuple_CheckExact(args[5])
+        ? launch_again(args[0], args[1], args[2], args[3], args[4], args[5]) : NULL;
+    return MADE_OR_PURE(made);
+}
+
 static struct { const char *kind; vectorcallfunc call; } ways[] = {
     {"binary", binary}, {"reflected", reflected}, {"inplace", inplace}, {"unary", unary}, {"getitem", getitem},
     {"looked", looked}, {"setitem", setitem}, {"end", end}, {"small", small}, {"view_of", view_of}, {"site", site},
-    {"note", noted}, {"ufunc", ufunc}, {"call", call}, {"ask", asked}, {"answer", answered}, {"hear", heard}, {NULL, NULL},
+    {"note", noted}, {"ufunc", ufunc}, {"call", call}, {"ask", asked}, {"answer", answered}, {"hear", heard},
+    {"launched", launched}, {NULL, NULL},
 };
 
 /* --- the class of the ways ---------------------------------------------------------------------------------------- */

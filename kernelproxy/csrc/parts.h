@@ -99,7 +99,7 @@ static struct { PyObject **type; const char *name; Py_ssize_t *place; } slots[] 
 };
 
 static PyObject *s_acquire, *s_append, *s_barred, *s_budget, *s_data, *s_drop, *s_dropped, *s_flush, *s_forget, *s_held,
-    *s_is_long, *s_is_on, *s_is_sure, *s_is_used, *s_known, *s_note, *s_pipeline, *s_popleft, *s_publish, *s_release,
+    *s_is_long, *s_is_on, *s_is_sure, *s_is_used, *s_item, *s_known, *s_note, *s_pipeline, *s_popleft, *s_publish, *s_release,
     *s_set, *s_store,
     *s_small_bytes, *s_streams, *s_wake_sender, *s_worth, *zero, *no_names;
 static PyObject *s_getitem, *s_minor, *s_store_chosen, *s_store_where, *s_welcome;
@@ -111,7 +111,7 @@ static PyObject *one, *never;
 static struct { PyObject **value; const char *text; } texts[] = {
     {&s_acquire, "acquire"}, {&s_append, "append"}, {&s_barred, "barred"}, {&s_budget, "budget"}, {&s_data, "data"}, {&s_drop, "drop"},
     {&s_dropped, "dropped"}, {&s_flush, "flush"}, {&s_forget, "forget"}, {&s_held, "held"}, {&s_is_long, "is_long"},
-    {&s_is_on, "is_on"}, {&s_is_sure, "is_sure"}, {&s_is_used, "is_used"},
+    {&s_is_on, "is_on"}, {&s_is_sure, "is_sure"}, {&s_is_used, "is_used"}, {&s_item, "item"},
     {&s_known, "known"}, {&s_note, "note"}, {&s_pipeline, "pipeline"},
     {&s_popleft, "popleft"}, {&s_publish, "publish"}, {&s_release, "release"}, {&s_set, "cupy.ndarray.__setitem__"}, {&s_store, ".store"}, {&s_small_bytes, "small_bytes"},
     {&s_streams, "streams"}, {&s_wake_sender, "wake_sender"}, {&s_worth, "worth"},
