@@ -40,10 +40,10 @@ def make_launcher() -> Launcher | None:
     """
     runtime.free(0)  # so that it has a context
     library = ctypes.CDLL("libcuda.so.1")
-    launch_kernel, launch_cooperative, enter, *graphs = [_address(getattr(library, name)) for name in _CALLED]
+    launch_kernel, launch_cooperative, enter, *graphs = [_address(getattr(library, name, None)) for name in _CALLED]
     functions = Driver(launch_kernel, launch_cooperative, enter, tuple(graphs), driver.ctxGetCurrent())
     launcher = compiled_launcher.make(functions, _failure)
-    if launcher is not None:
+    if launcher is not None and all(graphs):  # which an older driver has not
         launcher.watch(function.Module)
     return launcher
 

@@ -125,6 +125,6 @@ class Driver(NamedTuple):
     enter: int
     #: ``cuGraphCreate``, ``cuGraphAddKernelNode`` (the first of its versions, as all of these),
     #: ``cuGraphInstantiateWithFlags``, ``cuGraphUpload``, ``cuGraphExecKernelNodeSetParams``, ``cuGraphLaunch``,
-    #: ``cuGraphExecDestroy`` and ``cuGraphDestroy``.
+    #: ``cuGraphExecDestroy`` and ``cuGraphDestroy``. One that is missing is 0: then nobody is to `Launcher.watch`.
     graphs: tuple[int, ...]
     context: int
