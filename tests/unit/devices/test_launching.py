@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gpu_backend import sources
 from gpu_backend.devices.launching import MOST_PARAMETERS, Kernel
-from tests.unit.devices.played_driver import CONTEXT, Driver, Refused, table
+from tests.unit.devices.noting_driver import CONTEXT, Driver, Refused, table
 
 pytestmark = pytest.mark.skipif(
     sources.in_c("gpu_backend.devices._launching") is None, reason="launches are not compiled here"

@@ -10,7 +10,7 @@ import pytest
 
 from gpu_backend import sources
 from gpu_backend.devices.compiled_launcher import make
-from tests.unit.devices.played_driver import MODULE, OUT_OF_MEMORY, Driver, Refused, end_module
+from tests.unit.devices.noting_driver import MODULE, OUT_OF_MEMORY, Driver, Refused, end_module
 
 pytestmark = pytest.mark.skipif(
     sources.in_c("gpu_backend.devices._launching") is None, reason="launches are not compiled here"
