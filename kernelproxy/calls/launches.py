@@ -16,7 +16,7 @@ from gpu_backend.wire import values as wire
 from kernelproxy import compiled
 from kernelproxy.calls import array_core
 from kernelproxy.calls.later_layout import LaterLayout
-from kernelproxy.calls.scalars import SCALARS, sent_scalar
+from kernelproxy.calls.scalars import MOST_FLOAT, SCALARS, sent_scalar
 from kernelproxy.client import Client
 from kernelproxy.stream.forms import OpKind
 
@@ -26,8 +26,8 @@ __all__ = ["Launch", "known_launch", "launched", "remember_launch"]
 _LAUNCH = 1
 #: How many frames of ours there are at least between the pipeline and who launched a kernel.
 _DEPTH = 5
-#: Up to here a float goes into every type of floats; and the length of integers of which some do not go into the least.
-_LARGEST_FLOAT, _UNSURE_BITS = 65504.0, 16
+#: The length of integers of which some do not go into the least type of floats.
+_UNSURE_BITS = 16
 
 
 class Launch(NamedTuple):
@@ -70,7 +70,7 @@ def _size(number: Any) -> object:
     """Return what stands for a number and all that go into the same types as it; None for what is none."""
     kind = type(number)
     if kind is float:
-        return True if -_LARGEST_FLOAT <= number <= _LARGEST_FLOAT else number
+        return True if -MOST_FLOAT <= number <= MOST_FLOAT else number
     if kind is int:
         bits = (~number if number < 0 else number).bit_length()
         return number if bits == _UNSURE_BITS else (number < 0, bits)
@@ -81,8 +81,10 @@ def _size(number: Any) -> object:
 def launched(
     client: Client, handle: int, ref: wire.Value, shape: tuple[object, ...], given: tuple[Any, ...],
     sent_shape: tuple[wire.Value, ...],
-) -> tuple[Any] | None:  # fmt: skip
-    """Record a launch if it was remembered; return what it gives in a tuple, None if it was not.
+) -> tuple[Any] | Launch | None:  # fmt: skip
+    """Record a launch if it was remembered, and return what it gives in a tuple.
+
+    If it was not, return what it is to be remembered by; None if it is given what has to be looked at closely.
 
     Parameters
     ----------
@@ -94,7 +96,10 @@ def launched(
         Its arguments.
     """
     launch = known_launch(client, handle, shape, given)
-    return None if launch is None else _launch_again(launch, ref, given, sent_shape)
+    if launch is None:
+        return None
+    again = _launch_again(launch, ref, given, sent_shape)
+    return launch if again is None else again
 
 
 def _launch_again(

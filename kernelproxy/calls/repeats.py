@@ -16,7 +16,7 @@ from gpu_backend.wire import values as wire
 from kernelproxy import compiled
 from kernelproxy.calls import array_core, selections
 from kernelproxy.calls.encoding import DTYPE_KINDS, DTYPES
-from kernelproxy.calls.scalars import SCALARS, sent_scalar
+from kernelproxy.calls.scalars import MOST_FLOAT, SCALARS, sent_scalar
 from kernelproxy.calls.unknown_rows import form_for_later
 from kernelproxy.client import Client, current
 from kernelproxy.stream.forms import OpKind
@@ -31,7 +31,6 @@ _CALL = 0
 #: Functions that only put numbers somewhere, and how many arguments say no more: what they give is the same for all
 #: floats that fit into the smallest type, so that a loop over ever new ones is found again.
 _ANY_FLOAT = {"cupy.full": 2, "cupy.where": 3, "cupy.clip": 3, "cupy.ndarray.clip": 3}
-_MOST_FLOAT = 65504.0
 #: Types whose values travel as they are.
 _PLAIN = frozenset({float, bool, type(None)})
 #: CuPy's classes of objects that draw random numbers: calls are known by the class, for rules know nothing else of one.
@@ -89,7 +88,7 @@ def _noted(
                 client = one._client
             key.append(one._layout if kind is of_array else kind)
             items.append(one._ref if kind is of_array else one._wire_value())
-        elif is_any_float and kind is float and -_MOST_FLOAT <= one <= _MOST_FLOAT:
+        elif is_any_float and kind is float and -MOST_FLOAT <= one <= MOST_FLOAT:
             key += (kind, None)
             items.append(one)
         elif kind in _PLAIN or (kind is int and -(1 << 63) <= one < 1 << 64) or (kind is str and _is_short(one)):
@@ -119,7 +118,7 @@ def _is_short(text: str) -> bool:
 
 compiled.learn(
     current=current, dtypes=DTYPES, dtype_kinds=DTYPE_KINDS, Tuple=wire.Tuple, List=wire.List, Window=View,
-    Returned=Returned, Later=Later, any_float=_ANY_FLOAT, most_float=_MOST_FLOAT, generators=GENERATORS,
+    Returned=Returned, Later=Later, any_float=_ANY_FLOAT, most_float=MOST_FLOAT, generators=GENERATORS,
 )  # fmt: skip
 
 

@@ -258,11 +258,21 @@ static PyObject *give_later(
     return made;
 }
 
+/* Record an op by its form: the array that it makes, or `of` that it gives back, or None. A new reference, NULL with an error. */
+static PyObject *record(PyObject *client, PyObject *pipeline, PyObject *form, PyObject *items, PyObject *named, PyObject *of)
+{
+    PyObject *layout = AT(form, in_form.made), *made = NULL, *handle = note(pipeline, form, items, 0, named, zero);
+    if (handle != NULL)
+        made = layout != Py_None ? fresh(client, pipeline, layout, handle) : Py_NewRef(of != NULL ? of : Py_None);
+    Py_XDECREF(handle);
+    return made;
+}
+
 /* Record a call, or show what it shows, once its form is known. NULL without an error if Python shall do it. */
 static PyObject *give(
     PyObject *client, PyObject *key, PyObject *rows, PyObject *args, PyObject *kwargs, PyObject *items, PyObject *named)
 {
-    PyObject *pipeline, *form, *handle = NULL, *made = NULL;
+    PyObject *pipeline, *form, *made = NULL;
     int found = find_remembered(client, key, &pipeline, &form);
     PyObject *gives = found > 0 ? AT(form, in_form.gives) : NULL, *layout = found > 0 ? AT(form, in_form.made) : NULL;
     PyObject *of = NULL; /* the argument that the result is made of */
@@ -283,11 +293,8 @@ static PyObject *give(
         if (found > 0 && layout != Py_None)
             found = is_sure(pipeline, AT(layout, in_layout.held_bytes));
         if (found > 0)
-            handle = note(pipeline, form, items, 0, named, zero);
-        if (handle != NULL)
-            made = layout != Py_None ? fresh(client, pipeline, layout, handle) : Py_NewRef(of != NULL ? of : Py_None);
+            made = record(client, pipeline, form, items, named, of);
     }
-    Py_XDECREF(handle);
     Py_XDECREF(form);
     Py_XDECREF(pipeline);
     return made;

@@ -89,7 +89,7 @@ static PyObject *items_of(PyObject *ref, PyObject *shape, PyObject *sent)
 /* Record a launch that was remembered; what it gives, NULL without an error if Python shall do it. */
 static PyObject *record_launch(PyObject *client, PyObject *key, PyObject *ref, PyObject *shape, PyObject *given, PyObject *sent)
 {
-    PyObject *pipeline, *form, *items = NULL, *handle = NULL, *made = NULL, *of = NULL;
+    PyObject *pipeline, *form, *items = NULL, *made = NULL, *of = NULL;
     int found = find_remembered(client, key, &pipeline, &form);
     PyObject *layout = found > 0 ? AT(form, in_form.made) : NULL, *gives = found > 0 ? AT(form, in_form.gives) : NULL;
     if (found > 0 && IS(gives, Returned)) { /* the kernel comes first */
@@ -104,10 +104,7 @@ static PyObject *record_launch(PyObject *client, PyObject *key, PyObject *ref, P
     if (found > 0)
         found = is_in_one_stream(client);
     if (found > 0 && (items = items_of(ref, shape, sent)) != NULL)
-        handle = note(pipeline, form, items, 0, Py_None, zero);
-    if (handle != NULL)
-        made = layout != Py_None ? fresh(client, pipeline, layout, handle) : Py_NewRef(of != NULL ? of : Py_None);
-    Py_XDECREF(handle);
+        made = record(client, pipeline, form, items, Py_None, of);
     Py_XDECREF(items);
     Py_XDECREF(form);
     Py_XDECREF(pipeline);

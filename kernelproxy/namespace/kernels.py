@@ -19,7 +19,7 @@ from kernelproxy.calls import array_core, dispatch, overrides
 from kernelproxy.calls.argument_types import Extent
 from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.calls.each_device import OfEachDevice
-from kernelproxy.calls.launches import known_launch, launched, remember_launch
+from kernelproxy.calls.launches import Launch, launched, remember_launch
 from kernelproxy.calls.on_stream import on_stream
 from kernelproxy.calls.remote_object import RemoteObject
 from kernelproxy.client import current
@@ -86,9 +86,10 @@ class _ShapedKernel(_NamedKernel):
             return own(*args, **kwargs)
         known = None
         if not kwargs and client is not None:
-            if (given := launched(client, self._handle, self._wire_value(), (), args, ())) is not None:
-                return given[0]
-            known = known_launch(client, self._handle, (), args)
+            found = launched(client, self._handle, self._wire_value(), (), args, ())
+            if found is not None and not isinstance(found, Launch):
+                return found[0]
+            known = found
         args, kwargs = tuple(args), dict(kwargs)
         proof = proofs.result(self._qualname, self._definition, dispatch.layouts(args), dispatch.layouts(kwargs))
         kinds = tuple(kind_of(one) for one in (*args, *kwargs.values()))
@@ -157,9 +158,10 @@ class RawKernel(_NamedKernel, _Compiled):
         known = None
         shape = None if shared_mem or kwargs else self._sent_shape(grid, block)
         if shape is not None and client is not None:
-            if launched(client, self._handle, self._wire_value(), (grid, block), args, shape) is not None:
+            found = launched(client, self._handle, self._wire_value(), (grid, block), args, shape)
+            if found is not None and not isinstance(found, Launch):
                 return
-            known = known_launch(client, self._handle, (grid, block), args)
+            known = found
         given: tuple[Any, ...] = (self, grid, block, args)
         by_value = tuple([place for place, one in enumerate(args) if _is_by_value(one)])
         stream = kwargs.pop("stream", None)

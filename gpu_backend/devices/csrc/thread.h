@@ -48,7 +48,7 @@ static void *work(void *given)
         unsigned char *entries[MOST_TOGETHER];
         uint64_t behind;
         int count = next_together(self, entries, &behind);
-        uint64_t unloaded = __atomic_load_n(&self->unloaded, __ATOMIC_SEQ_CST); /* before any of these was added */
+        uint64_t unloaded = __atomic_load_n(&self->unloaded, __ATOMIC_SEQ_CST); /* also if it was just before these were added */
         if (unloaded != self->graphs->unloaded)
             forget_graphs(self->graphs);
         self->graphs->unloaded = unloaded;

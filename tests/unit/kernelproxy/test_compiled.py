@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 from importlib.util import find_spec
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,10 +20,11 @@ from kernelproxy import compiled
 from kernelproxy.calls import dispatch, repeats, selections, stores
 from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.calls.later_layout import LaterLayout, Rows
-from kernelproxy.client import Client, current
+from kernelproxy.client import Client
 from kernelproxy.mirror.host_mirror import HostMirror
 from kernelproxy.namespace.names import make
 from kernelproxy.stream.forms import Form
+from tests.unit.kernelproxy.conftest import played_client
 from tests.unit.kernelproxy.played import PlayedExecutor
 
 needs_core = pytest.mark.skipif(not compiled.is_compiled, reason="nothing is compiled here")
@@ -33,11 +33,8 @@ needs_core = pytest.mark.skipif(not compiled.is_compiled, reason="nothing is com
 @pytest.fixture
 def client() -> Any:
     """The process's client, with an executor that is played."""
-    played: Any = SimpleNamespace(pipeline=PlayedExecutor().pipeline())
-    before = current()._opened
-    current().adopt(played)
-    yield current()
-    current()._use(before)
+    with played_client() as client:
+        yield client
 
 
 def turn(x: Any, y: Any) -> None:

@@ -6,7 +6,6 @@ import enum
 import gc
 import math
 import sys
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,10 +18,10 @@ from gpu_backend.opstream.proof.outcome import Returned
 from gpu_backend.wire import values as wire
 from kernelproxy import compiled
 from kernelproxy.calls import launches
-from kernelproxy.calls.launches import known_launch, launched, remember_launch
+from kernelproxy.calls.launches import Launch, known_launch, launched, remember_launch
 from kernelproxy.client import current
 from kernelproxy.namespace.names import make
-from tests.unit.kernelproxy.played import PlayedExecutor
+from tests.unit.kernelproxy.conftest import played_client
 
 pytestmark = pytest.mark.skipif(not compiled.is_compiled, reason="nothing is compiled here")
 
@@ -62,13 +61,10 @@ class Arrays(tuple[Any, ...]):
 @pytest.fixture(scope="module")
 def arrays() -> Any:
     """Arrays of an executor that is played, and one of a class of the user's."""
-    played: Any = SimpleNamespace(pipeline=PlayedExecutor().pipeline())
-    before = current()._opened
-    current().adopt(played)
-    cube = make("cupy.zeros")((4, 5, 6))
-    own = type("Own", (make("cupy.ndarray"),), {})
-    yield Arrays((cube, cube.T, cube[1:3], make("cupy.ones")(7), cube.view(own)))
-    current()._use(before)
+    with played_client():
+        cube = make("cupy.zeros")((4, 5, 6))
+        own = type("Own", (make("cupy.ndarray"),), {})
+        yield Arrays((cube, cube.T, cube[1:3], make("cupy.ones")(7), cube.view(own)))
 
 
 def _empty(pipeline: Any) -> None:
@@ -81,7 +77,7 @@ def _empty(pipeline: Any) -> None:
 
 
 def _launched(args: tuple[Any, ...], is_shaped: bool, is_used: bool) -> Any:
-    """Return what a launch gives, and the op that was recorded for it."""
+    """Return what a launch gives or is to be remembered by, and the op that was recorded for it."""
     pipeline: Any = current().pipeline
     _empty(pipeline)
     shape, sent = (_SHAPE, _SENT_SHAPE) if is_shaped else ((), ())
@@ -89,6 +85,8 @@ def _launched(args: tuple[Any, ...], is_shaped: bool, is_used: bool) -> Any:
         made = launched(current(), KERNEL, REF, shape, args, sent)
     batch = pipeline.open_batch
     told = [(op.name, op.out, op.args, op.kwargs, op.drop, op.stream) for op in batch.ops]
+    if isinstance(made, Launch):
+        return "to be remembered by", made.key, made.args, told
     if made is not None and any(one is made[0] for one in args):
         return "one of them", [one is made[0] for one in args], told
     return None if made is None else (getattr(made[0], "_layout", None), getattr(made[0], "_ref", None)), told

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import sys
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,9 +13,8 @@ from hypothesis import strategies as st
 from gpu_backend.opstream.proof import indexing
 from kernelproxy import compiled
 from kernelproxy.calls import array_core
-from kernelproxy.client import current
 from kernelproxy.namespace.names import make
-from tests.unit.kernelproxy.played import PlayedExecutor
+from tests.unit.kernelproxy.conftest import played_client
 
 pytestmark = pytest.mark.skipif(not compiled.is_compiled, reason="nothing is compiled here")
 
@@ -29,13 +27,18 @@ keys = parts | st.lists(parts, max_size=4).map(tuple)
 @pytest.fixture(scope="module")
 def arrays() -> Any:
     """Arrays that lie in many ways, of an executor that is played."""
-    played: Any = SimpleNamespace(pipeline=PlayedExecutor().pipeline())
-    before = current()._opened
-    current().adopt(played)
-    cube = make("cupy.zeros")((4, 5, 6))
-    empty = make("cupy.zeros")((3, 0, 2))
-    yield [cube, cube.T, cube[1:3, ::-1], cube[2], cube[1, 2, 3], empty, make("cupy.broadcast_to")(cube[0], (3, 5, 6))]
-    current()._use(before)
+    with played_client():
+        cube = make("cupy.zeros")((4, 5, 6))
+        empty = make("cupy.zeros")((3, 0, 2))
+        yield [
+            cube,
+            cube.T,
+            cube[1:3, ::-1],
+            cube[2],
+            cube[1, 2, 3],
+            empty,
+            make("cupy.broadcast_to")(cube[0], (3, 5, 6)),
+        ]
 
 
 def shown(array: Any, key: Any, is_used: bool) -> Any:
