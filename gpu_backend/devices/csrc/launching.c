@@ -22,12 +22,16 @@ enum {
     /* So many launches in a row are worth waking the thread, each time again while it is not awake yet. */
     WORTH_WAKING = 8,
     /* How many kernels may go together, and in how many graphs of each length. */
-    LENGTHS = 3,
+    LENGTHS = 4,
     MOST_TOGETHER = 8,
     MOST_GRAPHS = 32,
+    /* So often one comes by itself before it gets a graph, which takes as long to make as it saves in about so many more
+       and again; and of two to the power of so many it is known how often they came. */
+    WORTH_A_GRAPH = 16,
+    SEEN_BITS = 6,
 };
 
-static const int LENGTH[LENGTHS] = {MOST_TOGETHER, 4, 2};
+static const int LENGTH[LENGTHS] = {MOST_TOGETHER, 4, 2, 1};
 
 typedef int (*LaunchKernel)(
     void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
@@ -91,8 +95,9 @@ typedef struct Launcher {
     Queue *queue;
     pthread_t thread;
     int has_thread;
-    /* The thread's; how many it launched together, and how often kernels were unloaded that it may know. */
-    Graphs *graphs;
+    /* The thread's, and those of who launches at once; how many the thread launched together, and how often kernels were
+       unloaded that graphs may know. */
+    Graphs *graphs, *own_graphs;
     Py_ssize_t together;
     uint64_t unloaded;
     /* Whether it hears of what is unloaded, without which it makes no graphs; and the next one of all that do. */
@@ -188,11 +193,29 @@ static int is_left(Launcher *self, uint32_t size)
     return 0;
 }
 
+/* Launch a kernel now: what the driver says. A module may end in another thread as soon as others have the interpreter:
+   by then a graph knows no kernel but this one. */
+static int launch_at_once(Launcher *self, const Launch *one, void **at)
+{
+    const Graph *graph = NULL;
+    if (self->is_watching && !one->is_cooperative) {
+        Node node = node_of(one, at);
+        forget_unloaded(self->own_graphs, &self->unloaded);
+        graph = prepare_graph(self->own_graphs, &node, 1);
+    }
+    int status;
+    Py_BEGIN_ALLOW_THREADS
+    status = launch_graph(self->own_graphs, graph);
+    if (status < 0)
+        status = tell(self, one, at);
+    Py_END_ALLOW_THREADS
+    return status;
+}
+
 /* Launch, or leave it to the thread, with so many bytes of parameters of which ``used`` are to be copied: 0, or -1. */
 static int give(Launcher *self, const Launch *one, const uint32_t *places, const unsigned char *parameters, uint32_t used)
 {
     uint32_t own = up_to_16(sizeof *one), table = up_to_16(4 * one->parameters), size = own + table + up_to_16(one->bytes);
-    int status;
     if (is_left(self, size)) {
         unsigned char *entry = room_for(self->queue, size);
         memcpy(entry, one, sizeof *one);
@@ -207,9 +230,7 @@ static int give(Launcher *self, const Launch *one, const uint32_t *places, const
     void *at[MOST_PARAMETERS];
     for (uint32_t i = 0; i < one->parameters; i++)
         at[i] = (void *)(parameters + places[i]);
-    Py_BEGIN_ALLOW_THREADS
-    status = tell(self, one, at);
-    Py_END_ALLOW_THREADS
+    int status = launch_at_once(self, one, at);
     return status ? fail(self, status, 0, 0) : 0;
 }
 
@@ -254,6 +275,7 @@ static PyObject *launcher_new(PyTypeObject *type, PyObject *args, PyObject *kwar
 {
     static char *names[] = {"launch_kernel", "launch_cooperative", "enter", "graphs", "context", "failure", NULL};
     unsigned long long kernel, cooperative, enter, graphs[sizeof(GraphFunctions) / sizeof(void *)], context;
+    GraphFunctions functions;
     PyObject *failure;
     if (!PyArg_ParseTupleAndKeywords(
             args, kwargs, "KKK(KKKKKKKK)KO", names, &kernel, &cooperative, &enter, &graphs[0], &graphs[1], &graphs[2],
@@ -262,18 +284,17 @@ static PyObject *launcher_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     Launcher *self = (Launcher *)type->tp_alloc(type, 0);
     if (self == NULL)
         return NULL;
-    if ((self->graphs = PyMem_RawCalloc(1, sizeof *self->graphs)) == NULL) {
-        Py_DECREF(self);
-        return PyErr_NoMemory();
-    }
-    memcpy(&self->graphs->driver, graphs, sizeof graphs);
+    memcpy(&functions, graphs, sizeof graphs);
+    self->graphs = make_graphs(&functions);
+    self->own_graphs = make_graphs(&functions);
     self->launch_kernel = (LaunchKernel)(uintptr_t)kernel;
     self->launch_cooperative = (LaunchCooperative)(uintptr_t)cooperative;
     self->enter = (Enter)(uintptr_t)enter;
     self->context = (void *)(uintptr_t)context;
     self->failure = Py_NewRef(failure);
     self->may_leave = 1;
-    if ((self->queue = make_queue()) == NULL) {
+    self->queue = make_queue();
+    if (self->queue == NULL || self->graphs == NULL || self->own_graphs == NULL) {
         Py_DECREF(self);
         return PyErr_NoMemory();
     }
@@ -291,6 +312,9 @@ static void launcher_dealloc(Launcher *self)
     }
     if (self->queue != NULL)
         free_queue(self->queue);
+    if (self->own_graphs != NULL)
+        forget_graphs(self->own_graphs);
+    PyMem_RawFree(self->own_graphs);
     PyMem_RawFree(self->graphs);
     Py_XDECREF(self->failure);
     Py_TYPE(self)->tp_free((PyObject *)self);

@@ -24,12 +24,26 @@ static int next_together(const Launcher *self, unsigned char **entries, uint64_t
     return count;
 }
 
+/* Launch entries as a graph: 0, or what the driver says; -1 if they are to be asked for one by one. */
+static int launch_entries(Launcher *self, unsigned char *const *entries, int count)
+{
+    void *at[MOST_TOGETHER][MOST_PARAMETERS];
+    Node nodes[MOST_TOGETHER];
+    if (!self->is_watching || !may_go_together(entries[0]))
+        return -1;
+    for (int i = 0; i < count; i++) {
+        point_to_parameters(entries[i], at[i]);
+        nodes[i] = node_of((const Launch *)entries[i], at[i]);
+    }
+    return launch_graph(self->graphs, prepare_graph(self->graphs, nodes, count));
+}
+
 /* Give the driver entries: what it says. */
 static int ask_for(Launcher *self, unsigned char *const *entries, int count)
 {
-    int status = count > 1 ? launch_together(self->graphs, entries, count) : -1;
+    int status = launch_entries(self, entries, count);
     if (status >= 0) {
-        self->together += count;
+        self->together += count > 1 ? count : 0;
         return status;
     }
     for (int i = status = 0; i < count && !status; i++)
@@ -48,10 +62,7 @@ static void *work(void *given)
         unsigned char *entries[MOST_TOGETHER];
         uint64_t behind;
         int count = next_together(self, entries, &behind);
-        uint64_t unloaded = __atomic_load_n(&self->unloaded, __ATOMIC_SEQ_CST); /* also if it was just before these were added */
-        if (unloaded != self->graphs->unloaded)
-            forget_graphs(self->graphs);
-        self->graphs->unloaded = unloaded;
+        forget_unloaded(self->graphs, &self->unloaded);
         if (!status && (status = ask_for(self, entries, count)))
             __atomic_store_n(&self->status, status, __ATOMIC_RELEASE);
         take_off(self->queue, behind);

@@ -42,6 +42,8 @@ _Add = ctypes.CFUNCTYPE(_I, _AT, _P, _AT, _Size, ctypes.POINTER(_Node))
 _Instantiate = ctypes.CFUNCTYPE(_I, _AT, _P, ctypes.c_ulonglong)
 _Set = ctypes.CFUNCTYPE(_I, _P, _P, ctypes.POINTER(_Node))
 CONTEXT, OUT_OF_MEMORY, INVALID = 77, 2, 1
+#: From here on functions are numbered that are only launched to hold the thread.
+HOLDERS = 1 << 40
 #: Stands for what unloads kernels as it ends: a type of C that is collected, as CuPy's is, and hardly anybody uses.
 MODULE = Token
 #: What a thread may call that begins late, as a library that is there for good.
@@ -67,8 +69,11 @@ class _Graphs:
         self.made: dict[int, list[int]] = {}
         self.executables: dict[int, dict[int, tuple[int, tuple[int, ...], int]]] = {}
         self._nodes: dict[int, tuple[int, tuple[int, ...], int]] = {}
-        #: How many executable ones were made so far; which parameters were set of a kernel that the node did not have.
-        self.count, self.changed = 0, 0
+        #: How many executable ones were made so far of several kernels, and of one; and which parameters were set of a
+        #: kernel that the node did not have.
+        self.count, self.alone, self.changed = 0, 0, 0
+        #: How many of one kernel were launched.
+        self.launched_alone = 0
         #: What the driver says of each of these from now on, in place of doing it.
         self.says: dict[str, int] = {}
 
@@ -103,7 +108,8 @@ class _Graphs:
             return self.says["instantiate"]
         into[0] = self._new()
         self.executables[into[0]] = {one: self._nodes[one] for one in self.made[graph]}
-        self.count += 1
+        is_alone = len(self.made[graph]) == 1
+        self.count, self.alone = self.count + (not is_alone), self.alone + is_alone
         return 0
 
     def _upload(self, executable: int, stream: int | None) -> int:
@@ -122,7 +128,9 @@ class _Graphs:
         assert stream is None
         if "launch" in self.says:
             return self.says["launch"]
-        return max(self._note(*one) for one in self.executables[executable].values())
+        nodes = self.executables[executable]
+        self.launched_alone += len(nodes) == 1
+        return max(self._note(*one) for one in nodes.values())
 
     def _end_executable(self, executable: int) -> int:
         del self.executables[executable]
@@ -149,6 +157,7 @@ class Driver:
         self.enters = 0
         #: Refuses launches of this function.
         self.refuses = 0
+        self._holders = 0
         self._here = threading.get_ident()
         self._may_go_on, self._has_begun = threading.Event(), threading.Event()
         self._may_go_on.set()
@@ -215,13 +224,14 @@ class Driver:
     @contextmanager
     def held(self) -> Iterator[None]:
         """Have the thread be in the middle of a launch, so that whatever else may be is left to it."""
-        some, before = self.kernel(bytearray(16), function=99), self.launcher.left
+        before = self.launcher.left
         self._may_go_on.clear()
         self._has_begun.clear()
         self.launcher.begin()
         try:
             while self.launcher.left == before:
-                some()
+                self._holders += 1  # another each time: none comes often
+                self.kernel(bytearray(16), function=HOLDERS + self._holders)()
             self._has_begun.wait()
             self.launched.clear()
             self.threads.clear()
@@ -229,7 +239,7 @@ class Driver:
         finally:
             self._may_go_on.set()
         self.launcher.wait()
-        self.launched.remove((99, (2, 3, 4, 32, 1, 1, 128), 0))
+        self.launched.remove((HOLDERS + self._holders, (2, 3, 4, 32, 1, 1, 128), 0))  # the last, which was left to it
 
 
 def end_module() -> None:
