@@ -32,6 +32,8 @@ STORE_WHERE = ".store_where"
 SAME = ".same"
 #: The one by which it puts bytes of the host into an array.
 WRITE = ".write"
+#: The one by which it asks how an array lies whose shape it could not know.
+LAYOUT = ".layout"
 #: The one by which it sets an attribute of an object.
 SET_ATTRIBUTE = ".setattr"
 #: The one by which it waits for the device.
@@ -69,7 +71,7 @@ class Verbs:
             ".nothing": _nothing,
             SAME: _same,
             ".window": self._window,
-            ".layout": self._layout,
+            LAYOUT: self._layout,
             STORE: self._store,
             STORE_WHERE: self._store_where,
             ".fail": _fail,

@@ -259,14 +259,23 @@ def test_each_of_several_results_has_cupys_bits(cuda: Any, asked: tuple[Asked, i
     assert on.stream._direct.replayer.replayed, on.stream._direct.replayer.refused
 
 
-#: What copies and does nothing else, with how many copies that are; the last two write into what is there.
+#: What copies and does nothing else, with how many copies that counts as; the last two write into what is there.
 COPYING: list[tuple[Asked, int]] = [
     (("cupy.roll", (Ref(LONG), 3), None), 2),
     (("cupy.roll", (Ref(DOUBLES), -7), {"axis": 1}), 2),
     (("cupy.roll", (Ref(MASK), Tuple((2, 3)), Tuple((0, 1))), None), 4),
     (("cupy.roll", (_rows(FLOATS, 1, 4, backwards=True), 5), {"axis": 0}), 2),
-    (("cupy.concatenate", (List((Ref(DOUBLES), Ref(DOUBLES))),), {"axis": 1}), 2),
-    (("cupy.stack", (List((Ref(MASK), Ref(MASK))),), {"axis": 2}), 2),
+    (("cupy.concatenate", (List((Ref(DOUBLES), Ref(DOUBLES))),), {"axis": 1}), 1),
+    (("cupy.stack", (List((Ref(MASK), Ref(MASK))),), {"axis": 2}), 1),
+    (("cupy.stack", (List((Ref(LONG),) * 70),), None), 1),
+    (
+        (
+            "cupy.concatenate",
+            (List((Ref(FLOATS), _rows(FLOATS, 1, 4), _rows(FLOATS, 2, 4, backwards=True)) * 3),),
+            {"axis": 1},
+        ),
+        1,
+    ),
     (("cupy.tile", (Ref(INTS), 3), None), 1),
     (("cupy.repeat", (Ref(FLOATS), 2), {"axis": 0}), 1),
     (("cupy.pad", (Ref(SQUARE), 2), None), 2),

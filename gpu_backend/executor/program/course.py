@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from gpu_backend.devices.extents import reach
 from gpu_backend.devices.replays import Replay
+from gpu_backend.executor.program.joining import Join
 from gpu_backend.executor.program.operands import is_apart
 from gpu_backend.executor.program.products import Multiplication
 from gpu_backend.executor.program.reductions import Reduction
@@ -21,14 +22,16 @@ class Course:
     """What becomes of ops that come in one way."""
 
     __slots__ = (
-        "copies", "into", "is_kernel", "may_coincide", "product", "reduction", "refused", "replay", "seen", "spans",
-        "step", "sums", "waited",
+        "copies", "into", "is_kernel", "join", "may_coincide", "product", "reduction", "refused", "replay", "seen",
+        "spans", "step", "sums", "waited",
     )  # fmt: skip
 
     def __init__(
         self, step: Step | None, product: Multiplication | None, into: int, may_coincide: bool, is_kernel: bool = False
     ) -> None:
         self.step, self.product = step, product
+        #: What joins its operands by copies.
+        self.join: Join | None = None
         #: What reduces its operands as long as it is not replayed.
         self.reduction: Reduction | None = None
         #: Whether it did.

@@ -17,6 +17,7 @@ from gpu_backend.executor.answer import Answer
 from gpu_backend.executor.heap import Heap, Place
 from gpu_backend.executor.program.course import Course, Lesson
 from gpu_backend.executor.program.effects import Accounts, handles_in
+from gpu_backend.executor.program.joining import Joins
 from gpu_backend.executor.program.kernel_calls import CALL, KernelCalls
 from gpu_backend.executor.program.operands import Number, Operands, encoded, fills_otherwise, is_fill, is_whole, number
 from gpu_backend.executor.program.plan import Plan
@@ -29,9 +30,8 @@ from gpu_backend.executor.program.spare_memory import SpareMemory
 from gpu_backend.executor.program.takes import RECAST, Takes
 from gpu_backend.executor.program.tally import Tally
 from gpu_backend.executor.values import Reader
-from gpu_backend.executor.verbs import SET_ATTRIBUTE, STORE, WRITE
-from gpu_backend.wire import values as wire
-from gpu_backend.wire.messages import Op
+from gpu_backend.executor.verbs import LAYOUT, SAME, SET_ATTRIBUTE, STORE, SYNCHRONIZE, WRITE
+from gpu_backend.wire.messages import Op, Want
 from gpu_backend.wire.values import Ref, View
 
 __all__ = ["Direct", "make_direct"]
@@ -48,6 +48,9 @@ _WANTED_OF_SUMS = 64
 _NOTED, _MOST_LESSONS = 2, 1024
 #: What puts a number or an array into a window, if the index is the one for all of it: as `STORE` does.
 _SET = "cupy.ndarray.__setitem__"
+#: What is answered without CuPy, and says nothing to warn of.
+_LOOKS = frozenset((LAYOUT, SAME, SYNCHRONIZE))
+_DONE, _CONTENTS = Answer(is_synchronized=True), Want.CONTENTS
 
 
 class Direct:
@@ -74,6 +77,7 @@ class Direct:
             by_bits = self._calls.by_bits
             self.recurring = make_recurring(heap, operands, self._takes, segment, by_bits, device.launcher)
         self._learning = Learning(self.recurring, heap, segment) if self.recurring is not None else None
+        self._joins = Joins(operands, heap.places, segment) if segment is not None else None
 
     def take(self, op: Op) -> bool:
         """Carry out ``op``, which wants no answer and is for the default stream, if that can be; return whether it was.
@@ -99,7 +103,7 @@ class Direct:
                 place = self._operands.window(arg)
             elif takes:
                 place = number(arg)
-            elif self._add_other(arg, places, way):
+            elif self._operands.add_other(arg, places, way):
                 continue
             else:
                 return False
@@ -133,10 +137,19 @@ class Direct:
             course = self._remember(way, Course(None, None, 0, False, is_kernel=True))
         return self._carry_through(op, course, places)
 
-    def read(self, op: Op) -> Answer | None:
-        """Answer ``op``, which asks for an argument's contents; None where that takes CuPy."""
+    def answer(self, op: Op) -> Answer | None:
+        """Answer an op that only waits or looks, beside which memory may stay spare; None where that takes CuPy."""
+        name, args = op.name, op.args
+        if op.kwargs or name not in _LOOKS or (name != LAYOUT and op.want is not _CONTENTS):
+            return None
         self.launch()
-        return self._operands.read(op.args[0]) if len(op.args) == 1 and op.kwargs is None else None
+        if name == SYNCHRONIZE and not args:
+            self._places.rest()
+            self._plan.functions[SYNCHRONIZE]()
+            return _DONE
+        if name == SYNCHRONIZE or len(args) != 1:
+            return None
+        return self._operands.layout(args[0]) if name == LAYOUT else self._operands.read(args[0])
 
     def forgetting(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return ``function``, which changes what CuPy launches, so that what was captured ends with each call."""
@@ -237,6 +250,8 @@ class Direct:
             return False
         if course.product is not None:
             is_done = self._multiply(op, course, places)
+        elif course.join is not None and course.join.run(op, places):
+            return True
         elif self._gather(op, course, places):
             is_done = True
         else:
@@ -334,28 +349,9 @@ class Direct:
                 self._calls.note_by_bits(op)
         elif not takes:
             may_be_product = self.products is not None and self.products.has(op.name)
-            self._takes.judge(op.name, course.replay is not None, op.name == _SET or may_be_product)
+            goes_otherwise = op.name == _SET or may_be_product or course.join is not None
+            self._takes.judge(op.name, course.replay is not None, goes_otherwise)
         return course.replay
-
-    def _add_other(self, arg: Any, places: list[Any], way: list[Any]) -> bool:
-        """Add an argument that is no array and may be no number; return whether it can stand in a way."""
-        kind = type(arg)
-        if (kind is wire.List or kind is wire.Tuple) and arg.items and type(arg.items[0]) in (Ref, View):
-            way += kind, len(arg.items)  # a list of indices is another index than a tuple of them
-            return all(self._add_item(one, places, way) for one in arg.items)
-        if not is_whole(arg):
-            return False
-        way.append(encoded(arg))
-        return True
-
-    def _add_item(self, item: Any, places: list[Any], way: list[Any]) -> bool:
-        """Add an array that stands in a list; return whether it is one."""
-        place = self._operands.place(item)
-        if place is None:
-            return False
-        places.append(place)
-        way.append(place.layout)
-        return True
 
     def _learn(self, op: Op, way: tuple[Any, ...], takes: int, places: Sequence[Any]) -> Course:
         name, operands = way[0], [place.layout for place in places]
@@ -369,6 +365,7 @@ class Direct:
         course = self._remember(way, Course(step, product, 0 if is_store else takes, bool(takes)))
         if self.reductions is not None and product is None and not takes and len(way) == 1 + len(operands):
             course.reduction = self.reductions.way(name, operands)
+        course.join = self._joins.way(op, operands) if self._joins is not None and not takes else None
         return course
 
     def _remember(self, way: tuple[Any, ...], course: Course) -> Course:

@@ -130,15 +130,24 @@ class Operands:
         place = self.place(arg)
         if place is None or not place.layout.c_contiguous or not 0 < place.layout.nbytes <= CHUNK_BYTES:
             return None
-        lies = place.layout
+        lies, has_waited = place.layout, not self._device.is_spread  # on others, for which a read does not wait
         if lies.nbytes <= wire.SMALL_BYTES:
             data = self._blocks.read(place.address, lies.nbytes)
-            return Answer(Buffer(-1, lies.dtype_text, lies.shape, data), (), None, False, None, True)
+            return Answer(Buffer(-1, lies.dtype_text, lies.shape, data), (), None, False, None, has_waited)
         memory = self._device.landing(lies.nbytes)
         if memory is None:
             return None
         self._blocks.read_into(memory, place.address)
-        return Answer(Buffer(0, lies.dtype_text, lies.shape), (memory,), None, False, None, True)  # by place: quickly
+        # by place: quickly
+        return Answer(Buffer(0, lies.dtype_text, lies.shape), (memory,), None, False, None, has_waited)
+
+    def layout(self, arg: Value) -> Answer | None:
+        """Tell how the array lies that ``arg`` names; None if there is no place for it."""
+        place = self.place(arg)
+        if place is None:
+            return None
+        lies = place.layout
+        return Answer(wire.Tuple((wire.Tuple(lies.shape), wire.Tuple(lies.strides), wire.DType(lies.dtype_text))))
 
     def write(self, args: Sequence[Value]) -> bool:
         """Put bytes into an array that fills its memory; return whether that could be: CuPy's way says why not.
@@ -160,6 +169,26 @@ class Operands:
             self._blocks.write(place.address + offset, content.data)
         else:
             return False
+        return True
+
+    def add_other(self, arg: Any, places: list[Any], way: list[Any]) -> bool:
+        """Add an argument that is no array and may be no number; return whether it can stand in a way."""
+        kind = type(arg)
+        if (kind is wire.List or kind is wire.Tuple) and arg.items and type(arg.items[0]) in (Ref, View):
+            way += kind, len(arg.items)  # a list of indices is another index than a tuple of them
+            return all(self._add_item(one, places, way) for one in arg.items)
+        if not is_whole(arg):
+            return False
+        way.append(encoded(arg))
+        return True
+
+    def _add_item(self, item: Any, places: list[Any], way: list[Any]) -> bool:
+        """Add an array that stands in a list; return whether it is one."""
+        place = self.place(item)
+        if place is None:
+            return False
+        places.append(place)
+        way.append(place.layout)
         return True
 
     def is_free(self, handle: int) -> bool:

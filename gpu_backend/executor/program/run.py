@@ -41,7 +41,6 @@ __all__ = ["OpStream"]
 NOTHING: Final = Want.NOTHING
 _CONTENTS: Final = Want.CONTENTS
 _NO_BOUND: Final = 1 << 30
-_DONE: Final = Answer(is_synchronized=True)
 _WAITS: Final = frozenset((SAME, SYNCHRONIZE))  #: is asked often, and warns of nothing
 
 
@@ -242,7 +241,7 @@ class OpStream:
     def _run_one(self, op: Op) -> Answer | None:
         """Run an op that wants an answer, has keywords, or is for another stream."""
         if self._direct is not None:
-            if op.want is _CONTENTS and op.stream == self._stream == 0 and (answer := self._wait(op, self._direct)):
+            if op.want is not NOTHING and op.stream == self._stream == 0 and (answer := self._direct.answer(op)):
                 return answer
             self._direct.settle(op)
         if op.stream != self._stream:
@@ -259,17 +258,6 @@ class OpStream:
         if op.want is not NOTHING:
             return self._answer(op, args, kwargs, result)
         self._keep(op, result)
-        return None
-
-    def _wait(self, op: Op, direct: Direct) -> Answer | None:
-        """Answer an op that only waits, beside which memory may stay spare; None for others, and for CuPy's way."""
-        if op.name == SYNCHRONIZE and not op.args and not op.kwargs:
-            direct.launch()
-            self.heap.places.rest()
-            self._functions[SYNCHRONIZE]()
-            return _DONE
-        if op.name == SAME and (answer := direct.read(op)) is not None:
-            return answer._replace(is_synchronized=False) if self._device.is_spread else answer
         return None
 
     def _run_aloud(self, op: Op, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Answer:
