@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from gpu_backend.opstream import surface
+from kernelproxy.calls import array_core
 from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.calls.dispatch import stands_for
+from kernelproxy.calls.scalars import NUMBERS
 from kernelproxy.public_names import make
 
 _COMPARISONS = frozenset({"greater", "greater_equal", "less", "less_equal", "equal", "not_equal"})
@@ -27,6 +29,8 @@ def array_ufunc(function: np.ufunc, method: str, inputs: tuple[object, ...], kwa
         If an operand is a NumPy array: CuPy converts nothing by itself.
     """
     ours = _named(function.__name__) if method in _METHODS else None
+    if method == "__call__" and ours is not None and not kwargs and all(map(_is_plain, inputs)):
+        return ours(*inputs)  # as in ``np.float64(2) * x``
     carried_out = ours if method == "__call__" else getattr(ours, method, None)
     if carried_out is None:
         return NotImplemented
@@ -41,6 +45,11 @@ def array_ufunc(function: np.ufunc, method: str, inputs: tuple[object, ...], kwa
     if function.__name__ in _COMPARISONS:  # NumPy hands over a scalar of its own as a 0-d array
         inputs = tuple(one.item() if isinstance(one, np.ndarray) and one.ndim == 0 else one for one in inputs)
     return carried_out(*inputs, **kwargs)
+
+
+def _is_plain(one: object) -> bool:
+    """Tell whether ``one`` stands for itself, and CuPy's ufuncs take it."""
+    return type(one) is array_core.array_class or type(one) in NUMBERS
 
 
 def _is_known(one: Any) -> bool:

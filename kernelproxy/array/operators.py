@@ -12,13 +12,12 @@ from kernelproxy import compiled
 from kernelproxy.calls import array_core, dispatch
 from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.calls.dispatch import stands_for
-from kernelproxy.calls.scalars import SCALARS
+from kernelproxy.calls.scalars import NUMBERS
 from kernelproxy.calls.ufunc import ufunc
 from kernelproxy.calls.ufuncs import ufunc_named
 from kernelproxy.errors import warn_again
 
 _Method = Callable[[Any, Any], Any]
-_NUMBERS = frozenset({bool, int, float, complex, *SCALARS})
 #: What CuPy says of ``+x`` for bools.
 _ILL_DEFINED = (
     "Applying '+' to a non-numerical array is ill-defined. Returning a copy, but in the future this will error."
@@ -54,7 +53,7 @@ def _forward(function: ufunc) -> _Method:
     def operator(self: Any, other: object) -> Any:
         if isinstance(other, ArrayCore):
             return of_arrays(self, other)
-        if type(other) in _NUMBERS and type(self) is array_core.array_class:
+        if type(other) in NUMBERS and type(self) is array_core.array_class:
             return binary(self, other)
         if _defers(self, other):
             return NotImplemented
@@ -84,7 +83,7 @@ def _compared(function: ufunc, apart: bool | None = None) -> _Method:
     def comparison(self: Any, other: object) -> Any:
         if isinstance(other, np.ndarray) and other.ndim == 0:
             other = other.item()
-        elif apart is not None and type(other) not in _NUMBERS and _is_incomparable(other, apart):
+        elif apart is not None and type(other) not in NUMBERS and _is_incomparable(other, apart):
             return dispatch.call("cupy.full", (self.shape, apart), {"dtype": np.bool_})
         return operator(self, other)
 
@@ -102,7 +101,7 @@ def _inplace(function: ufunc) -> _Method:
 
     def operator(self: Any, other: object) -> Any:
         # Into an array of its own CuPy computes by itself: it asks nobody, and refuses what it does not know.
-        is_known = isinstance(other, ArrayCore) or type(other) in _NUMBERS
+        is_known = isinstance(other, ArrayCore) or type(other) in NUMBERS
         return inplace(self, other if is_known else stands_for(other))
 
     return compiled.quick("inplace", operator, function._qualname)

@@ -63,9 +63,9 @@ def call(qualname: str, args: tuple[object, ...], kwargs: dict[str, object]) -> 
         if form is not None:
             gives, made, stream = form.gives, form.made, client.streams.current_handle()
             if isinstance(gives, Later):
-                if _is_sure(client, gives.nbytes):
+                if is_sure(client, gives.nbytes):
                     return made_again(client, form, args, wire_args, _DEPTH, wire_kwargs, stream)
-            elif made is None or _is_sure(client, made.held_bytes):
+            elif made is None or is_sure(client, made.held_bytes):
                 if isinstance(gives, View):
                     return view_of(_given(gives, args, kwargs), gives.offset, gives.layout)
                 handle = client.pipeline.note(form, wire_args, _DEPTH, wire_kwargs, stream)
@@ -109,7 +109,7 @@ def run_proved(qualname: str, args: tuple[object, ...], kwargs: dict[str, object
         return given[0]
     encoded = _encode(args, kwargs)
     is_plain = encoded.is_plain or is_copied_whole(qualname, args, proof)
-    if is_unproved or not (is_plain and _is_sure(encoded.client, _made_bytes(proof))):
+    if is_unproved or not (is_plain and is_sure(encoded.client, _made_bytes(proof))):
         return ask(qualname, encoded, args, kwargs)
     if isinstance(proof, Layout):
         client, wire_args, orders = encoded.client, encoded.args, proof.orders
@@ -230,7 +230,7 @@ def _made_bytes(proof: Proof) -> int:
     return sum(one.held_bytes for one in _several(proof) or () if isinstance(one, Layout))
 
 
-def _is_sure(client: Client, nbytes: int) -> bool:
+def is_sure(client: Client, nbytes: int) -> bool:
     """Tell whether ``client`` is sure to have a result of ``nbytes``, so that nobody need wait for it."""
     pipeline = client.pipeline
     memory = pipeline.memory
@@ -342,7 +342,7 @@ def number(array: ArrayCore) -> Any:
 def upload(host: HostArray) -> Any:
     """Return a remote array with the contents of ``host``. Costs no round trip unless it is large."""
     client = current()
-    if not _is_sure(client, host.nbytes):  # make sure that it can be had before its contents travel
+    if not is_sure(client, host.nbytes):  # make sure that it can be had before its contents travel
         array = call("cupy.empty", (host.shape, host.dtype), {})
         transfer.write(array, host)
         return array

@@ -17,7 +17,9 @@ from gpu_backend.opstream.layout import Layout
 from gpu_backend.opstream.proof import Made, prove
 from gpu_backend.opstream.surface.objects import describe_class
 from gpu_backend.wire import values as wire
+from kernelproxy import compiled
 from kernelproxy.calls import dispatch, repeats
+from kernelproxy.calls.array_core import fresh
 from kernelproxy.calls.documentation import Documented, fetch_doc
 from kernelproxy.calls.encoding import Unsendable
 from kernelproxy.calls.remote_function import RemoteFunction
@@ -27,6 +29,8 @@ from kernelproxy.public_names import make
 #: Constants of a class that protocols ask for beside the public ones.
 _PROTOCOL_CONSTANTS = frozenset({"__array_priority__", "__array_ufunc__", "__hash__"})
 _ABSENT = object()
+#: How many frames of ours there are at least between the pipeline and who called a method.
+_DEPTH = 4
 
 
 class Member(Documented):
@@ -71,15 +75,47 @@ class RemoteMethod(Member):
 
     def _call(self, target: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         __tracebackhide__ = True
-        name = self.__name__
-        proof = prove(f"{target._qualname}.{name}", (target._known, *dispatch.layouts(args)), dispatch.layouts(kwargs))
-        if isinstance(proof, (Layout, Made)):
-            return dispatch.run_proved(".method", (target, name, *args), kwargs, proof)
-        return dispatch.ask_object(".method", target, name, *args, **kwargs)
+        given = (target, self.__name__, *args)
+        return _call_anew(given, kwargs, None) if target._known is None else _call_known(repeats.METHOD, given, kwargs)
 
     def wire_method(self, target: Any) -> wire.Method:
         """Return how an op names this method of ``target``."""
         return wire.Method(target._wire_value().handle, self.__name__)
+
+
+@partial(compiled.quick, "call")
+def _call_known(verb: str, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
+    """Call a method of an object of which something is known: of ``args`` the first, by the name that is next.
+
+    It is an op of the ``verb`` of methods, and found again as calls of functions are (`repeats`).
+    """
+    __tracebackhide__ = True
+    kind = type(args[0])
+    if kind not in repeats.DESCRIBED and is_cupys(kind):
+        repeats.DESCRIBED.add(kind)
+    known = repeats.known_by(verb, args, kwargs)
+    if known is not None:
+        key, client, wire_args, wire_kwargs = known
+        form = client.pipeline.forms.get(key)
+        made = None if form is None else form.made
+        if form is not None and made is not None and dispatch.is_sure(client, made.held_bytes):
+            handle = client.pipeline.note(form, wire_args, _DEPTH, wire_kwargs, client.streams.current_handle())
+            return fresh(client, made, handle)
+    return _call_anew(args, kwargs, known)
+
+
+def _call_anew(args: tuple[Any, ...], kwargs: dict[str, object], known: repeats.Known | None) -> Any:
+    """Call a method that is not found again; have it found by what it is ``known`` by, if what it gives is proved."""
+    __tracebackhide__ = True
+    target, name, *given = args
+    layouts = dispatch.layouts
+    proof = prove(f"{target._qualname}.{name}", (target._known, *layouts(tuple(given))), layouts(kwargs))
+    if not isinstance(proof, (Layout, Made)):
+        return dispatch.ask_object(repeats.METHOD, *args, **kwargs)
+    if known is not None and type(owner := known[2][0]) is wire.Ref:
+        size = dispatch.largest(args, proof)
+        repeats.remember(known, proof, size, is_of_any_length=False, what=owner.handle)
+    return dispatch.run_proved(repeats.METHOD, args, kwargs, proof)
 
 
 class RemoteDraw(RemoteMethod):

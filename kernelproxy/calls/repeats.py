@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from gpu_backend.opstream.layout import Layout, SomeRows
+from gpu_backend.opstream.layout import Layout, SomeRows, SparseLayout
 from gpu_backend.opstream.proof.outcome import Later, Proof, Returned, View
 from gpu_backend.wire import values as wire
 from kernelproxy import compiled
@@ -35,6 +35,10 @@ _ANY_FLOAT = {"cupy.full": 2, "cupy.where": 3, "cupy.clip": 3, "cupy.ndarray.cli
 _PLAIN = frozenset({float, bool, type(None)})
 #: CuPy's classes of objects that draw random numbers: calls are known by the class, for rules know nothing else of one.
 GENERATORS: set[type] = set()
+#: CuPy's classes of objects of which something is known (`SparseLayout`): calls are known by that, beside the class.
+DESCRIBED: set[type] = set()
+#: The verb of methods. Whose method it is says what it will take, so calls are known by that as well.
+METHOD = ".method"
 #: Most items of one list, and most parts of a key, of calls that are found again: keys are kept by the thousand.
 _MOST_ITEMS, _MOST_PARTS = 32, 128
 #: Most letters of an argument.
@@ -61,6 +65,8 @@ def known_by(qualname: str, args: tuple[object, ...], kwargs: dict[str, object])
         if found is None:
             return None
         wire_kwargs, client = dict(zip(kwargs, found[0], strict=True)), found[1]
+    if qualname is METHOD:
+        key.append(items[0].handle if type(items[0]) is wire.Ref else None)
     if client is None:
         client = current()
     if client.opened is None or (client.streams.is_used and client.pipeline.has_several):
@@ -81,11 +87,13 @@ def _noted(
     of_array = array_core.array_class
     for one in values:
         kind = type(one)
-        if kind is of_array or kind in GENERATORS:
+        if kind is of_array or kind in GENERATORS or kind in DESCRIBED:
             if one._client is not client:
                 if client is not None:
                     return None
                 client = one._client
+            if kind in DESCRIBED and not _note_what_is_known(key, one):
+                return None
             key.append(one._layout if kind is of_array else kind)
             items.append(one._ref if kind is of_array else one._wire_value())
         elif is_any_float and kind is float and -MOST_FLOAT <= one <= MOST_FLOAT:
@@ -112,6 +120,15 @@ def _noted(
     return items, client
 
 
+def _note_what_is_known(key: list[object], one: Any) -> bool:
+    """Add to ``key`` what is known of an object; False if that is nothing, or if it may call the notebook."""
+    known = one._known
+    if type(known) is not SparseLayout or one._functions:
+        return False
+    key += (known.shape, known.dtype)
+    return True
+
+
 def _is_short(text: str) -> bool:
     return len(text) <= _MOST_LETTERS
 
@@ -119,11 +136,12 @@ def _is_short(text: str) -> bool:
 compiled.learn(
     current=current, dtypes=DTYPES, dtype_kinds=DTYPE_KINDS, Tuple=wire.Tuple, List=wire.List, Window=View,
     Returned=Returned, Later=Later, any_float=_ANY_FLOAT, most_float=MOST_FLOAT, generators=GENERATORS,
+    described=DESCRIBED, method=METHOD, SparseLayout=SparseLayout,
 )  # fmt: skip
 
 
-def remember(known: Known, proof: Proof, size: int, is_of_any_length: bool) -> None:
-    """Have a call found again of which ``proof`` holds and whose largest array has ``size`` bytes.
+def remember(known: Known, proof: Proof, size: int, is_of_any_length: bool, what: object = None) -> None:
+    """Have a call found again of which ``proof`` holds; its largest array's ``size``, and ``what``, are as of `OpKind`.
 
     Of arrays whose length was not known, only what holds of any length: not what was proved once it had been asked for.
 
@@ -136,7 +154,7 @@ def remember(known: Known, proof: Proof, size: int, is_of_any_length: bool) -> N
         return
     name = str(key[1])
     if isinstance(proof, Layout):
-        forms.keep(key, forms[name, 1, proof.orders, size, None, proof, False])
+        forms.keep(key, forms[name, 1, proof.orders, size, what, proof, False])
     elif proof is None:
         forms.keep(key, forms[name, 0, None, size, None, None, False])
     elif type(proof) is Later:

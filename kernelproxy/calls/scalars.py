@@ -10,12 +10,15 @@ from gpu_backend.wire import values as wire
 from gpu_backend.wire.dtypes import dtype_to_text
 from kernelproxy import compiled
 
-__all__ = ["MOST_FLOAT", "SCALARS", "sent_number", "sent_scalar"]
+__all__ = ["MOST_FLOAT", "NUMBERS", "SCALARS", "sent_number", "sent_scalar"]
 
 #: The types of scalars that are operands by themselves, and how their dtypes travel.
 SCALARS: dict[type, str] = {
     np.dtype(code).type: dtype_to_text(np.dtype(code)) for code in (*np.typecodes["AllInteger"], *"?efdFD")
 }
+
+#: The types of all numbers that are.
+NUMBERS = frozenset((bool, int, float, complex, *SCALARS))
 
 #: Up to here a float goes into every type of floats.
 MOST_FLOAT = 65504.0

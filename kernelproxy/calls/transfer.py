@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
 
 from gpu_backend.opstream.devices import OF_DEVICE
-from gpu_backend.opstream.layout import Layout, contiguous
+from gpu_backend.opstream.layout import DType, Layout, Shape, contiguous
 from gpu_backend.transport.copying import Bytes, copy, fault_in
 from gpu_backend.transport.shared_frames import BLOCK_BYTES
 from gpu_backend.wire import values as wire
@@ -42,7 +43,7 @@ def upload(client: Client, host: HostArray, is_copied: bool = False) -> Any:
     """
     require_supported(host.dtype)
     order = "F" if host.flags.f_contiguous and not host.flags.c_contiguous else "C"
-    layout = contiguous(host.shape, host.dtype.newbyteorder("="), order)
+    layout = _native(host.shape, host.dtype, order)
     native = host.astype(layout.dtype, copy=False)
     native = native if is_copied else _as_filled(native)
     pipeline, array = client.pipeline, empty(client, layout, order)
@@ -53,6 +54,12 @@ def upload(client: Client, host: HostArray, is_copied: bool = False) -> Any:
         _write_chunk(pipeline, array._ref, 0, data)
         pipeline.mirror.keep(array._ref.handle, layout, data)  # nobody else has it yet
     return array
+
+
+@lru_cache(maxsize=1_024)
+def _native(shape: Shape, dtype: DType, order: str) -> Layout:
+    """Return how a device array of ``shape`` lies in ``order``, with the elements in this machine's order of bytes."""
+    return contiguous(shape, dtype.newbyteorder("="), order)
 
 
 def empty(client: Client, layout: Layout, order: str = "C") -> Any:

@@ -19,7 +19,7 @@ from kernelproxy.calls.dispatch import stands_for
 from kernelproxy.calls.documentation import Documented
 from kernelproxy.calls.elsewhere import reaches_over
 from kernelproxy.calls.later_layout import LaterLayout, known_layout
-from kernelproxy.calls.scalars import SCALARS, sent_number
+from kernelproxy.calls.scalars import NUMBERS, SCALARS, sent_number
 from kernelproxy.calls.unknown_rows import form_for_later, made_again
 from kernelproxy.client import Client
 from kernelproxy.public_names import maker
@@ -29,12 +29,10 @@ from kernelproxy.stream.forms import Form, OpKind
 _DEPTH = 4
 _Key = tuple[Any, ...]
 _Limits = tuple[float, float] | None
-#: Operands that are numbers.
-_NUMBERS = frozenset((int, float, complex, bool, *SCALARS))
 
 
 def _is_operand(value: Any) -> bool:
-    return isinstance(value, ArrayCore) or type(value) in _NUMBERS
+    return isinstance(value, ArrayCore) or type(value) in NUMBERS
 
 
 class ufunc(Documented):  # noqa: N801 (CuPy's name)
@@ -94,9 +92,9 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
         if isinstance(left, ArrayCore):
             if isinstance(right, ArrayCore):
                 return self._of_arrays(left, right)
-            if type(right) in _NUMBERS:
+            if type(right) in NUMBERS:
                 return self._of_number(left, right, left, right, (self._verb, left._layout, type(right)))
-        elif isinstance(right, ArrayCore) and type(left) in _NUMBERS:
+        elif isinstance(right, ArrayCore) and type(left) in NUMBERS:
             return self._of_number(left, right, right, left, (self._verb, type(left), right._layout))
         return self._binary_of_others(left, right)
 
@@ -233,7 +231,7 @@ class ufunc(Documented):  # noqa: N801 (CuPy's name)
             target, given = known_layout(array), known_layout(operand) if is_array else given
             key = (target, self._qualname, given if is_array else type(operand))
         proof = self._rule.inplace(target, given)  # also where that is known: the rule may have forgotten since
-        if proof is not None or not (is_array or type(operand) in _NUMBERS):
+        if proof is not None or not (is_array or type(operand) in NUMBERS):
             return None
         size = dispatch.largest((array,), None)
         limits = (0, 0) if is_array or type(operand) in SCALARS else self._rule.limits_inplace(target, operand)

@@ -112,6 +112,22 @@ static int note_generator(Known *known, PyObject *value, PyObject **sent_as)
     return *sent_as == NULL ? -1 : know(known, (PyObject *)Py_TYPE(value));
 }
 
+/* What something is known of, of the client of the others: known by that, and by its class. */
+static int note_described(Known *known, PyObject *value, PyObject **sent_as)
+{
+    PyObject *about = PyObject_GetAttr(value, s_about), *held = about == NULL ? NULL : PyObject_GetAttr(value, s_functions);
+    int done = held == NULL ? -1 : IS(about, SparseLayout) && PyTuple_CheckExact(held) && !PyTuple_GET_SIZE(held);
+    PyObject *shape = done > 0 ? PyObject_GetAttr(about, s_shape) : NULL;
+    PyObject *dtype = shape == NULL ? NULL : PyObject_GetAttr(about, s_dtype);
+    if (done > 0)
+        done = dtype == NULL ? -1 : know(known, shape) > 0 && know(known, dtype) > 0;
+    Py_XDECREF(dtype);
+    Py_XDECREF(shape);
+    Py_XDECREF(held);
+    Py_XDECREF(about);
+    return done > 0 ? note_generator(known, value, sent_as) : done;
+}
+
 /* Whether a value travels as it is. */
 static int is_sent_so(PyObject *value)
 {
@@ -147,6 +163,9 @@ static int note_value(Known *known, PyObject *value, PyObject **sent_as)
     found = PySet_Contains(generators, (PyObject *)Py_TYPE(value));
     if (found)
         return found > 0 ? note_generator(known, value, sent_as) : -1;
+    found = PySet_Contains(described, (PyObject *)Py_TYPE(value));
+    if (found)
+        return found > 0 ? note_described(known, value, sent_as) : -1;
     return note_dtype(known, value, sent_as);
 }
 
@@ -186,6 +205,10 @@ static int know_call(
         done = note_items(known, ((PyTupleObject *)args)->ob_item, PyTuple_GET_SIZE(args), items);
     if (done > 0)
         done = note_keywords(known, kwargs, named);
+    if (done > 0 && name == method) {
+        PyObject *of = PyTuple_GET_SIZE(*items) ? handle_in(PyTuple_GET_ITEM(*items, 0)) : NULL;
+        done = know(known, of == NULL ? Py_None : of);
+    }
     if (done > 0 && known->client == NULL && (known->client = PyObject_CallNoArgs(current)) == NULL)
         done = -1;
     if (done > 0 && (*key = PyTuple_New(known->count)) == NULL)

@@ -16,6 +16,7 @@
 #include <sched.h>
 
 #include "parts.h"
+#include "mirrored.h"
 #include "recording.h"
 #include "sending.h"
 #include "trips.h"

@@ -40,54 +40,35 @@ static PyObject *site_above(long skipped)
 
 /* --- recording ---------------------------------------------------------------------------------------------------- */
 
-/* The handle that an argument names: borrowed, NULL if it names none. */
-static PyObject *handle_in(PyObject *value)
+/* Whether an op deals with all of the memory of a handle, and with no window of it: 1, 0, or -1 with an error. */
+static int is_operand(PyObject *args, PyObject *handle)
 {
-    return IS(value, Ref) ? AT(value, in_ref.handle) : IS(value, View) ? AT(value, in_view.root) : NULL;
-}
-
-/* Whether the host mirror has to look at the op: 1, 0, or -1 with an error. */
-static int is_looked_at(PyObject *mirror, PyObject *form, PyObject *args, PyObject *kwargs, long results)
-{
-    if (AT(form, in_form.is_quiet) == Py_True) {
-        if (AT(form, in_form.is_small) != Py_True)
-            return 0;
-        PyObject *worth = part(mirror, HostMirror, in_mirror.worth, s_worth);
-        int looked = worth == NULL ? -1 : truth(worth, Worth, in_worth.budget, s_budget);
-        Py_XDECREF(worth);
-        return looked;
+    int found = 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++) {
+        PyObject *arg = PyTuple_GET_ITEM(args, i), *named = handle_in(arg);
+        int same = named == NULL ? 0 : PyObject_RichCompareBool(named, handle, Py_EQ);
+        if (same < 0 || (same && IS(arg, View)))
+            return same < 0 ? -1 : 0;
+        found |= same;
     }
-    int knows = truth(mirror, HostMirror, in_mirror.is_on, s_is_on);
-    if (knows <= 0 || results || kwargs != Py_None)
-        return knows;
-    PyObject *place = PyDict_GetItemWithError(targets, AT(form, in_form.name));
-    if (place == NULL || !PyLong_CheckExact(place))
-        return PyErr_Occurred() ? -1 : 1;
-    Py_ssize_t number = PyLong_AsSsize_t(place);
-    PyObject *handle = number >= 0 && number < PyTuple_GET_SIZE(args) ? handle_in(PyTuple_GET_ITEM(args, number)) : NULL;
-    if (handle == NULL)
-        return 1;
-    PyObject *known = part(mirror, HostMirror, in_mirror.known, s_known);
-    int found = known == NULL ? -1 : PySequence_Contains(known, handle);
-    Py_XDECREF(known);
     return found;
 }
 
-/* Whether an op deals with all of the memory of a handle: what `takes_over` asks first. */
-static int is_operand(PyObject *op, PyObject *handle)
+/* As `takes_over`, of a batch that is not empty: 1, 0, or -1 with an error. */
+static int is_taken_over(PyObject *ops, PyObject *handle)
 {
-    PyObject *args = IS(op, Op) ? AT(op, in_op.args) : NULL;
+    Py_ssize_t place = PyList_GET_SIZE(ops) - 1;
+    PyObject *last = PyList_GET_ITEM(ops, place), *args = IS(last, Op) ? AT(last, in_op.args) : NULL;
     if (args == NULL || !PyTuple_CheckExact(args))
-        return 1; /* Python shall look */
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++) {
-        PyObject *arg = PyTuple_GET_ITEM(args, i);
-        if (IS(arg, Ref)) {
-            int same = PyObject_RichCompareBool(AT(arg, in_ref.handle), handle, Py_EQ);
-            if (same)
-                return same;
-        }
-    }
-    return 0;
+        return 0;
+    int taken = PyObject_IsTrue(AT(last, in_op.reuse));
+    taken = taken < 0 ? -1 : taken ? 0 : is_operand(args, handle);
+    if (taken <= 0)
+        return taken;
+    PyObject *given[] = {AT(last, in_op.name), AT(last, in_op.out), args, AT(last, in_op.drop), AT(last, in_op.want),
+                         AT(last, in_op.kwargs), AT(last, in_op.stream), handle, AT(last, in_op.orders)};
+    PyObject *made = PyObject_Vectorcall(Op, given, 9, NULL);
+    return made == NULL || PyList_SetItem(ops, place, made) < 0 ? -1 : 1;
 }
 
 /* As `taken_over`, into `drop` and `reuse`; -1 with an error. */
@@ -101,13 +82,7 @@ static int take_over(
         PyObject *handle = PyTuple_GET_ITEM(first, 0), *spare = PyTuple_GET_ITEM(first, 1);
         PyObject *ops = AT(batch, in_batch.ops);
         Py_ssize_t count = PyList_GET_SIZE(ops);
-        int taken = 0;
-        if (spare != Py_None && spare == AT(batch, in_batch.made) && count
-            && (taken = is_operand(PyList_GET_ITEM(ops, count - 1), handle)) > 0) {
-            PyObject *said = PyObject_CallFunctionObjArgs(takes_over, batch, handle, NULL);
-            taken = said == NULL ? -1 : PyObject_IsTrue(said);
-            Py_XDECREF(said);
-        }
+        int taken = spare != Py_None && spare == AT(batch, in_batch.made) && count ? is_taken_over(ops, handle) : 0;
         if (taken == 0 && spare != Py_None && spare == reusable)
             *reuse = Py_NewRef(handle);
         else if (taken == 0 && (*drop = PyTuple_Pack(1, handle)) == NULL)
@@ -149,6 +124,8 @@ static int take_dropped(PyObject *dropped, PyObject *memory, PyObject *mirror, P
         }
         if (found == 0 && (found = is_in(mirror, HostMirror, in_mirror.known, s_known, handle)) == 0)
             found = is_in(mirror, HostMirror, in_mirror.barred, s_barred, handle);
+        if (found > 0 && (found = unbar(mirror, handle)) >= 0)
+            found = !found;
         if (found > 0) {
             found = (done = PyObject_CallMethodOneArg(mirror, s_drop, handle)) == NULL ? -1 : 0;
             Py_XDECREF(done);
@@ -159,20 +136,6 @@ static int take_dropped(PyObject *dropped, PyObject *memory, PyObject *mirror, P
             return -1;
     }
     return 0;
-}
-
-static PyObject *look(
-    PyObject *mirror, PyObject *form, PyObject *args, PyObject *kwargs, PyObject *batch, PyObject *out)
-{
-    Py_ssize_t first = PyLong_AsSsize_t(AT(batch, in_batch.first));
-    PyObject *number = PyLong_FromSsize_t(first + PyList_GET_SIZE(AT(batch, in_batch.ops)));
-    if (number == NULL)
-        return NULL;
-    PyObject *given[] = {mirror, AT(form, in_form.name), args, kwargs, AT(form, in_form.results), out,
-                         AT(form, in_form.made), number};
-    PyObject *known = PyObject_VectorcallMethod(s_note, given, 8, NULL);
-    Py_DECREF(number);
-    return known;
 }
 
 /* As `OpenBatch.add`; the place of the op, -1 with an error. */
@@ -246,6 +209,10 @@ static Py_ssize_t note_locked(
         Py_DECREF(next);
     }
     int looked = is_looked_at(mirror, form, args, kwargs, results);
+    if (looked > 0) {
+        int done = note_unknown(mirror, form, args, kwargs, batch, *out, results);
+        looked = done < 0 ? -1 : !done;
+    }
     if (looked < 0 || (looked && (known = look(mirror, form, args, kwargs, batch, *out)) == NULL))
         goto end;
     if ((gone = PyObject_Size(dropped)) < 0)

@@ -14,10 +14,10 @@ DType = np.dtype[Any]
 #: So many numbers that stand in programs are kept as arrays.
 _MOST_CONSTANTS = 1024
 #: float16 holds every integer up to this one, and float64 up to that.
-_EXACT_IN_HALF, _EXACT_IN_DOUBLE = 2048, 1 << 53
+_EXACT_IN_HALF, EXACT_IN_DOUBLE = 2048, 1 << 53
 _HALF, _SINGLE, _DOUBLE = np.dtype("f2"), np.dtype("f4"), np.dtype("f8")
 #: The least and the greatest number of each integer dtype, by its character: to ask NumPy takes longer than an op.
-_LIMITS = {char: (int(np.iinfo(char).min), int(np.iinfo(char).max)) for char in "bBhHiIlLqQ"}
+LIMITS = {char: (int(np.iinfo(char).min), int(np.iinfo(char).max)) for char in "bBhHiIlLqQ"}
 
 
 class Unknown(Exception):
@@ -95,7 +95,7 @@ def scalar(value: object, dtype: DType) -> Array:
         return np.asarray(value != 0)
     if dtype.kind == "f":
         return _whole(value, dtype)
-    low, high = _LIMITS[dtype.char]
+    low, high = LIMITS[dtype.char]
     if not low <= value <= high:
         raise Unknown
     return np.asarray(value, dtype)
@@ -110,7 +110,7 @@ def constant(value: float, dtype: DType) -> Array:
 
 
 def _whole(value: int, dtype: DType) -> Array:
-    if abs(value) > _EXACT_IN_DOUBLE:
+    if abs(value) > EXACT_IN_DOUBLE:
         raise Unknown
     if dtype == _DOUBLE:
         return np.asarray(float(value))

@@ -118,11 +118,12 @@ class _Weak:
         self.kind = operand_kind(sample)
 
 
-_WEAK = {type(sample): _Weak(sample) for sample in (True, 1, 1.0)}
+#: By the type.
+WEAK = {type(sample): _Weak(sample) for sample in (True, 1, 1.0)}
 
 
 @cache
-def _plan(qualname: str, kinds: tuple[DType | _Weak, ...]) -> _Plan | None:
+def planned(qualname: str, kinds: tuple[DType | _Weak, ...]) -> _Plan | None:
     """Return how the ufunc ``qualname`` is computed of arrays of these dtypes, and such numbers of Python's."""
     known = exact(qualname)
     if known is None:
@@ -150,7 +151,7 @@ def compute(qualname: str, operands: tuple[Any, ...], may_be_nan: bool) -> Array
     FloatingPointError
         If a NaN came of numbers, or a number too small to be exact.
     """
-    plan = _plan(qualname, tuple([one.dtype if type(one) is np.ndarray else _told(one) for one in operands]))
+    plan = planned(qualname, tuple([one.dtype if type(one) is np.ndarray else _told(one) for one in operands]))
     if plan is None or len(plan.inputs) != len(operands):
         raise Unknown
     if may_be_nan and not plan.takes_nan and any(map(_has_nan, operands)):
@@ -176,7 +177,7 @@ def _told(operand: Any) -> DType | _Weak:
     """Return what chooses the loop of an operand that is no array."""
     if isinstance(operand, np.generic):
         return _own(operand)
-    weak = _WEAK.get(type(operand))
+    weak = WEAK.get(type(operand))
     if weak is None or (type(operand) is int and not -(1 << 63) < operand < 1 << 63):
         raise Unknown
     return weak

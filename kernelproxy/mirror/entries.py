@@ -1,4 +1,4 @@
-"""What the notebook may know of an array: its memory, a promise of it, that it is on its way, or what was counted."""
+"""What the notebook may know of an array: memory, a number, a promise, that it is on its way, or what was counted."""
 
 from __future__ import annotations
 
@@ -33,6 +33,24 @@ class Promise:
         self.kwargs = kwargs
 
 
+class Number:
+    """A number that was computed here and is its op's one result: most are read, and no more is wanted of them."""
+
+    __slots__ = ("layout", "may_be_nan", "value")
+
+    def __init__(self, layout: Layout, value: float, may_be_nan: bool) -> None:
+        self.layout = layout
+        #: Python's, which ``layout``'s dtype holds exactly.
+        self.value = value
+        self.may_be_nan = may_be_nan
+
+    def as_memory(self) -> Memory:
+        """Return it as memory, for what else may be done with it."""
+        memory = Memory(self.layout, np.array(self.value, self.layout.dtype))
+        memory.may_be_nan, memory.is_computed = self.may_be_nan, True
+        return memory
+
+
 class Awaited:
     """Stands for memory that is being read: whoever writes it before it is here ends that."""
 
@@ -64,4 +82,4 @@ class Counted:
         self.bins: dict[wire.Ref | wire.View, Bins] = {}
 
 
-Entry = Memory | Promise | Awaited | Counted
+Entry = Memory | Number | Promise | Awaited | Counted

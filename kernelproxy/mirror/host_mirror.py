@@ -17,18 +17,18 @@ from gpu_backend.opstream.layout import Layout
 from gpu_backend.wire import values as wire
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.values import Ref, View
-from kernelproxy.mirror import elementwise, stores
+from kernelproxy.mirror import elementwise, numbers, stores
 from kernelproxy.mirror.casts import Array, Unknown, exactly
 from kernelproxy.mirror.effects import Effect, effect_of, handles_in, is_quiet, may_put, only_reads
-from kernelproxy.mirror.entries import Args, Awaited, Entry, Kwargs, Promise
+from kernelproxy.mirror.entries import Args, Awaited, Entry, Kwargs, Number, Promise
+from kernelproxy.mirror.held import Held
 from kernelproxy.mirror.memory import Memory, is_contiguous
 from kernelproxy.mirror.operands import Operands
 from kernelproxy.mirror.operations import CREATING, MAKERS
 from kernelproxy.mirror.worth import Worth
 
-#: Arrays of up to so many bytes may be known; and all of them hold no more than this, and are no more than so many.
+#: Arrays of up to so many bytes may be known.
 MOST_BYTES = 64 << 10
-_MOST_BYTES_IN_ALL, _MOST_ARRAYS = 16 << 20, 4_096
 #: So many arrays whose reads took trips are remembered.
 _MOST_MISSED = 64
 #: Where none of so many arrays that were read was wanted again, others are not kept at their first read: it takes a
@@ -59,34 +59,29 @@ class Mode(StrEnum):
     CHECK = "check"
 
 
-class HostMirror:
+class HostMirror(Held):
     """What a client knows of the arrays of one session.
 
     Attributes
     ----------
     mode
         Whether it answers.
-    known
-        Entries by the handle of the array that owns the memory.
-    barred
-        Handles of memory that others may write, or of which nobody knows whose it is: never to be known.
+    is_checked
+        Whether what is known is compared with the device at each read.
     worth
         Whether it pays to compute.
     uncertain
         Number of the last op that may fail: until it is done, reads take their trips, so that they tell.
     """
 
-    __slots__ = ("__dict__", "barred", "is_on", "known", "worth")
+    __slots__ = ("is_checked", "worth")
 
     def __init__(self, mode: Mode = Mode.ON) -> None:
+        super().__init__(mode is not Mode.OFF)
         self.mode = mode
-        self.is_on = mode is not Mode.OFF
-        self.known: dict[int, Entry] = {}
-        self.barred: set[int] = set()
+        self.is_checked = mode is Mode.CHECK
         self.worth = Worth()
         self.uncertain = 0
-        self._held_bytes = 0
-        self._missed: dict[int, None] = {}
         self._unwanted = 0  # whole arrays that were read since one that was kept was wanted
 
     # --- what ops do --------------------------------------------------------------------------------------------------
@@ -98,9 +93,15 @@ class HostMirror:
 
         ``made`` is the layout of its one result, which will be known as ``out``.
         """
-        if not self.is_on or (not results and kwargs is None and self._is_elsewhere(stores.TARGETS[name], args)):
+        if not self.is_on:
             return None
-        if results and is_quiet(name) and not may_put(kwargs):
+        if not results and kwargs is None and (place := stores.TARGETS[name]) is not None:
+            target = args[place]
+            if self._is_unknown(target):
+                return None
+            if name in stores.FILLING and type(target) is View and (memory := self._put(target, args)) is not None:
+                return target.root, memory
+        if results and is_quiet(name) and (kwargs is None or not may_put(kwargs)):
             return self._made(name, args, kwargs, out, made) if made is not None and results == 1 else None
         effect = effect_of(name)
         if effect is Effect.READS or effect is Effect.WRITES:
@@ -113,10 +114,6 @@ class HostMirror:
         if name != ".window":
             self.uncertain = number
         return None
-
-    def _is_elsewhere(self, place: int | None, args: Args) -> bool:
-        """Tell at once whether an op that writes only its argument at ``place`` writes nothing that is known."""
-        return place is not None and self._is_unknown(args[place])
 
     def _is_unknown(self, value: wire.Value) -> bool:
         """Tell whether ``value`` names an array, or a window of one, of which nothing is known."""
@@ -145,43 +142,10 @@ class HostMirror:
         elif not only_reads(name, args, kwargs):
             self._forget_all(args, kwargs)
 
-    def publish(self, handle: int, entry: Entry) -> None:
-        """Know ``entry`` as the memory of ``handle``, of which nothing is known."""
-        if not self.is_on or handle in self.barred:
-            return
-        self.known[handle] = entry
-        self._held_bytes += entry.layout.nbytes
-        while self._held_bytes > _MOST_BYTES_IN_ALL or len(self.known) > _MOST_ARRAYS:
-            self.forget(next(iter(self.known)))
-
     def keep(self, handle: int, layout: Layout, data: Frame) -> None:
         """Know the new array ``handle`` by the bytes that were uploaded."""
         if self.is_on and layout.nbytes <= MOST_BYTES and is_contiguous(layout):
             self.publish(handle, Promise(layout, bytes(data)))
-
-    def _take(self, handle: int) -> Entry | None:
-        entry = self.known.pop(handle, None)
-        if entry is not None:
-            self._held_bytes -= entry.layout.nbytes
-        return entry
-
-    def forget(self, handle: int) -> None:
-        """Know no more of ``handle``."""
-        entry = self._take(handle)
-        if type(entry) is Memory and entry.is_fetched and not entry.is_read:
-            self.barred.add(handle)  # it was fetched in vain
-
-    def drop(self, handle: int) -> None:
-        """Forget ``handle``, which is no array's any more."""
-        self.forget(handle)
-        self.barred.discard(handle)
-        self._missed.pop(handle, None)
-
-    def bar(self, *values: object) -> None:
-        """Never know anything of what ``values`` name."""
-        for handle in handles_in(values):
-            self.forget(handle)
-            self.barred.add(handle)
 
     def end(self) -> None:
         """Know nothing, from now on."""
@@ -201,22 +165,6 @@ class HostMirror:
                 self.clear()
                 self.is_on = was_on
 
-    @property
-    def is_checked(self) -> bool:
-        """True if what is known is compared with the device at each read."""
-        return self.mode is Mode.CHECK
-
-    def clear(self) -> None:
-        """Know nothing: who had the arrays is gone."""
-        self.known.clear()
-        self._missed.clear()
-        self._held_bytes = 0
-
-    def trust(self, described: object) -> None:
-        """Note that arrays which an op that only reads its arguments has described show memory of nobody else's."""
-        items = described.items if isinstance(described, (wire.Tuple, wire.List)) else (described,)
-        self.barred.difference_update(one.handle for one in items if isinstance(one, wire.ArrayInfo) and not one.base)
-
     def _forget_all(self, args: Args, kwargs: Kwargs) -> None:
         if self.known:
             for handle in handles_in((args, kwargs)):
@@ -227,7 +175,9 @@ class HostMirror:
     def get(self, handle: int) -> Memory | None:
         """Return the memory of ``handle``, if it is known."""
         entry = self.known.get(handle)
-        if type(entry) is Promise:
+        if type(entry) is Number:
+            self.known[handle] = entry = entry.as_memory()
+        elif type(entry) is Promise:
             if entry.is_told:
                 self._unwanted = 0
             try:
@@ -251,6 +201,11 @@ class HostMirror:
             return out, Promise(made, None, name, args, kwargs)
         if not self.worth.budget or not self.known:
             return None
+        if not made.shape and kwargs is None and name in numbers.NAMES and len(args) == 2:
+            number = numbers.computed(self.known, name, args, made)
+            if number is not None:
+                self.worth.spend(made.nbytes)
+                return out, number
         if any(map(self._is_unknown, args)):  # to try and fail costs ten times that
             self.worth.spend(0)
             return None
@@ -274,6 +229,21 @@ class HostMirror:
             raise Unknown
         operands = tuple([given.known_value(one) for one in given.args])
         return elementwise.compute(name, operands, given.may_be_nan)
+
+    def _put(self, target: View, args: Args) -> Memory | None:
+        """Put a number into the one element ``target``, and return the memory; None where that is not plain."""
+        memory = self.known[target.root]
+        if type(memory) is not Memory or not self.worth.budget or (place := memory.place(target)) < 0:
+            return None
+        if len(args) > 2 and type(args[1]) is not wire.Ellipsis:
+            return None
+        number = numbers.fitting(self.known, memory, args[-1])
+        if number is None:
+            return None
+        self.worth.spend(memory.layout.nbytes)
+        self._take(target.root)
+        memory.put(place, number)
+        return memory
 
     def _written(self, name: str, args: Args, kwargs: Kwargs) -> tuple[int, Entry] | None:
         place = stores.TARGETS[name]
@@ -315,10 +285,33 @@ class HostMirror:
         if shown is None or shown.dtype != layout.dtype or shown.shape != layout.shape:
             self.forget(handle)
             return None
+        self._noted(memory)
+        return np.array(shown, order="C")
+
+    def _noted(self, memory: Memory) -> Memory:
+        """Note that ``memory`` answers a read."""
         memory.is_read = True
         if memory.is_computed:
             self.worth.note_saved()
-        return np.array(shown, order="C")
+        return memory
+
+    def number(self, reference: Ref | View, layout: Layout) -> Any:
+        """Return the number that an array of ``layout``, which has no axes, shows; None if it is not known."""
+        if type(reference) is View:
+            memory = self.known.get(reference.root)
+            if type(memory) is Memory and layout.dtype_text == reference.dtype:
+                place = memory.place(reference)
+                if place >= 0:
+                    return self._noted(memory).cells.item(place)
+        else:
+            entry = self.known.get(reference.handle)  # type: ignore[union-attr]
+            if type(entry) is Number and entry.layout is layout:
+                self.worth.note_saved()
+                return entry.value
+            if type(entry) is Memory and entry.layout is layout:
+                return self._noted(entry).array.item()
+        shown = self.read(reference, layout)
+        return None if shown is None else shown.item()
 
     @staticmethod
     def shown(reference: Ref | View, layout: Layout, content: Array) -> Array | None:

@@ -12,6 +12,9 @@ from gpu_backend.wire import values as wire
 from gpu_backend.wire.dtypes import text_to_dtype
 from kernelproxy.mirror.casts import Array, Unknown
 
+#: The dtypes of single numbers that are the same in Python, as text.
+PLAIN = frozenset(np.dtype(char).str for char in "?bBhHiIlLqQefd")
+
 
 class Memory:
     """The bytes of an array, as they lie on the device.
@@ -37,9 +40,13 @@ class Memory:
         Whether it has answered a read.
     is_fetched
         Whether it was read from the device in the hope of more reads.
+    cells
+        Its elements in a row, as they lie; for who has asked for a `place`.
     """
 
-    __slots__ = ("_data", "array", "is_computed", "is_fetched", "is_read", "layout", "may_be_nan")
+    __slots__ = (
+        "_count", "_data", "_is_open", "array", "cells", "is_computed", "is_fetched", "is_read", "layout", "may_be_nan",
+    )  # fmt: skip
 
     def __init__(self, layout: Layout, data: bytes | Array) -> None:
         self._data: Any = data
@@ -50,6 +57,7 @@ class Memory:
             self.array = np.ndarray(layout.shape, layout.dtype, data, 0, layout.strides)
         self.may_be_nan = layout.dtype.kind in "fcV"
         self.is_computed = self.is_read = self.is_fetched = False
+        self._count = -1
 
     @classmethod
     def of(cls, layout: Layout, values: Array) -> Memory:
@@ -92,6 +100,27 @@ class Memory:
             return np.empty(view.shape, dtype)
         return np.ndarray(view.shape, dtype, self._data, view.offset, view.strides)
 
+    def place(self, view: wire.View) -> int:
+        """Return which of `cells` is the one number that ``view`` shows; -1 where `window` is to say what it shows."""
+        count, layout = self._count, self.layout
+        if count < 0:
+            count = self._set_cells()
+        if view.shape or view.dtype != layout.dtype_text or not count:
+            return -1
+        if view.order != layout.memory_order and view.order and layout.memory_order:
+            return -1
+        place, rest = divmod(view.offset, layout.itemsize)
+        return place if not rest and 0 <= place < count else -1
+
+    def _set_cells(self) -> int:
+        layout = self.layout
+        is_plain = layout.dtype_text in PLAIN
+        if is_plain:
+            self.cells: Array = np.ndarray((layout.size,), layout.dtype, self._data)
+            self._is_open = self.cells.flags.writeable
+        self._count = layout.size if is_plain else 0
+        return self._count
+
     def part(self, target: wire.Value) -> Array:
         """Return the elements that ``target`` shows, a window or the whole; raises as `window`."""
         return self.window(target) if isinstance(target, wire.View) else self.array
@@ -113,11 +142,19 @@ class Memory:
         shown[...] = values
         self.is_computed = True
 
+    def put(self, place: int, number: Any) -> None:
+        """Put ``number``, which elements hold exactly, at a `place`; it is known no more meanwhile, as in `write`."""
+        if not self._is_open:
+            self._open()
+        self.cells[place] = number
+        self.is_computed = True
+
     def _open(self) -> None:
         # What was uploaded belongs to the message that carries it.
         if not self.array.flags.writeable:
-            self._data = bytearray(self._data)
+            self._data = bytearray(self._data.tobytes("A") if isinstance(self._data, np.ndarray) else self._data)
             self.array = np.ndarray(self.array.shape, self.array.dtype, self._data, 0, self.array.strides)
+            self._set_cells()
 
 
 def _lies_so(array: Array, layout: Layout) -> bool:

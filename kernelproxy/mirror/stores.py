@@ -54,6 +54,10 @@ _WRITERS: dict[str, Writer] = {
 }
 
 
+#: Those that put their last argument everywhere into the first, unless one between says where.
+FILLING = frozenset((".store", "cupy.ndarray.__setitem__", "cupy.ndarray.fill"))
+
+
 class _Targets(dict[str, int | None]):
     """Where the one argument stands that an op without results and keywords writes; None if it may be any."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from typing_extensions import CapsuleType
 
 #: Types of most of what nests hold, which stand for themselves.
-_HOST_TYPES = frozenset({bool, int, float, complex, str, bytes, type(None), np.ndarray, np.float64})
+_HOST_TYPES = frozenset({bool, int, float, complex, str, bytes, type(None), np.ndarray, *np.sctypeDict.values()})
+_NESTS = frozenset({list, tuple})
 #: DLPack's number for host memory.
 _HOST = 1
 
@@ -49,7 +51,11 @@ def array(
     ValueError
         If the dtype is none that a device array can have, or if ``copy=False`` cannot be kept for a remote array.
     """
-    obj = stands_for(obj)
+    return _array(stands_for(obj), dtype, copy, order, subok, ndmin)
+
+
+def _array(obj: Any, dtype: DTypeLike, copy: bool | None, order: str, subok: bool = False, ndmin: int = 0) -> Any:
+    """Return what `array` does of what stands for itself."""
     if is_remote(obj):
         if _joined_shape(obj) is None:
             raise TypeError(IMPLICIT_CONVERSION)
@@ -73,7 +79,7 @@ def asarray(
         elif lies_alike(a, a._layout) and _fits(a, dtype, order):  # a copy is made, whatever ``copy`` says
             return dispatch.call("cupy.ndarray.copy", (a, "K"), {})
         return dispatch.call("cupy.array", (a,), {"dtype": dtype, "copy": copy, "order": order or "K"})
-    return array(a, dtype, True if copy is None else copy, order or "K")
+    return _array(a, dtype, True if copy is None else copy, order or "K")
 
 
 def _fits(a: ArrayCore, dtype: DTypeLike, order: str | None) -> bool:
@@ -191,9 +197,17 @@ def _host_array(obj: ArrayLike, dtype: DTypeLike, order: str, ndmin: int) -> np.
 
 def is_remote(obj: object) -> bool:
     """Tell whether ``obj`` is or stands for a remote array, or is a list or tuple that holds some, however deep."""
+    if type(obj) in _NESTS:  # those of numbers, which are most, without a step of Python for each
+        kinds = set(map(type, obj))  # type: ignore[call-overload]
+        if kinds <= _HOST_TYPES:
+            return False
+        if kinds <= _NESTS and _HOST_TYPES.issuperset(map(type, chain.from_iterable(obj))):  # type: ignore[arg-type]
+            return False
+    elif type(obj) in _HOST_TYPES:
+        return False
     if isinstance(obj, (list, tuple)):
         return any(map(is_remote, obj))
-    return isinstance(obj, ArrayCore) or (type(obj) not in _HOST_TYPES and isinstance(stands_for(obj), ArrayCore))
+    return isinstance(obj, ArrayCore) or isinstance(stands_for(obj), ArrayCore)
 
 
 def _with_arrays(obj: object) -> Any:

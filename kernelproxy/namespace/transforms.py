@@ -9,7 +9,7 @@ import numpy as np
 from gpu_backend.opstream.proof.outcome import Unproved
 from gpu_backend.opstream.proof.registry import key_of
 from gpu_backend.wire import values as wire
-from kernelproxy.calls import dispatch
+from kernelproxy.calls import array_core, dispatch
 from kernelproxy.calls.array_core import ArrayCore
 from kernelproxy.calls.planning import Planning
 from kernelproxy.calls.remote_function import RemoteFunction
@@ -40,11 +40,15 @@ class Transform(RemoteFunction):
     def __call__(self, *args: object, **kwargs: object) -> Any:
         """Call the function."""
         __tracebackhide__ = True
-        if args and type(args[0]) is np.ndarray and self.__name__ in _OF_REMOTE_ARRAYS:
+        first: Any = args[0] if args else None
+        if type(first) is np.ndarray and self.__name__ in _OF_REMOTE_ARRAYS:
             raise TypeError("The input array a must be a cupy.ndarray")
         plan = kwargs.get("plan") if kwargs else None
-        planning = dispatch.whose(args).part(Planning)
+        is_plain = type(first) is array_core.array_class  # what nearly all are given
+        planning = (first._client if is_plain else dispatch.whose(args)).part(Planning)
         if plan is None and not planning.watched:
+            if is_plain and not array_core.is_subclassed:
+                return dispatch.call(self._qualname, args, kwargs)
             return super().__call__(*args, **kwargs)
         with planning.lock:
             usual = not planning.watched or planning.bring()

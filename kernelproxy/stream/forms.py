@@ -7,6 +7,7 @@ from typing import NamedTuple
 from gpu_backend.opstream.draws import is_draw
 from gpu_backend.opstream.layout import Layout, SomeRows, some_rows
 from gpu_backend.opstream.proof.outcome import Later, Returned, View
+from kernelproxy.mirror.effects import Effect, effect_of
 from kernelproxy.mirror.host_mirror import MOST_BYTES, PASSING
 from kernelproxy.stream.costs import Cost, Costs
 
@@ -58,6 +59,11 @@ class Form:
         Whether it leaves all that the host mirror knows as it is.
     is_small
         Whether the host mirror may be able to know what it makes.
+    is_keeping
+        Whether what it makes may show or hold what it is given, so that the host mirror is to know nothing of either.
+    is_writing
+        Whether it makes nothing and is no code of the user's: of arrays that the host mirror does not know it has
+        nothing to note.
     low, high
         Where an operand is a number: between which numbers it is of this form.
     gives
@@ -68,8 +74,8 @@ class Form:
     """
 
     __slots__ = (
-        "cost", "gives", "high", "is_quiet", "is_small", "low", "made", "name", "orders", "results", "reusable", "rows",
-        "size",
+        "cost", "gives", "high", "is_keeping", "is_quiet", "is_small", "is_writing", "low", "made", "name", "orders",
+        "results", "reusable", "rows", "size",
     )  # fmt: skip
 
     def __init__(
@@ -81,6 +87,9 @@ class Form:
         self.cost = cost
         self.is_quiet = kind.results > 0 and PASSING[kind.name]
         self.is_small = kind.size <= MOST_BYTES and not is_draw(kind.name)
+        effect = effect_of(kind.name)
+        self.is_keeping = kind.results > 0 and kind.name != ".window" and effect is Effect.KEEPS
+        self.is_writing = not kind.results and effect in (Effect.READS, Effect.WRITES)
         self.low, self.high = low, high
         self.gives = gives
         self.rows = rows_of_each(gives) if type(gives) is Later else None

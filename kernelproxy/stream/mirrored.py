@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import monotonic, perf_counter
+from typing import Any
 
 from gpu_backend.opstream.contents import LEAST_BYTES
 from gpu_backend.opstream.layout import Layout
@@ -14,7 +15,6 @@ from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.errors import WorkbenchError
 from gpu_backend.wire.messages import Op
 from gpu_backend.wire.values import Buffer, Ref, Value, View
-from kernelproxy.mirror.casts import Array
 from kernelproxy.mirror.effects import Effect, effect_of
 from kernelproxy.stream.counters import Way
 from kernelproxy.stream.forms import Form
@@ -35,8 +35,10 @@ class MirroredPipeline(Pipeline):
     #: When it was last looked whether the executor has said something.
     _looked_at = 0.0
 
-    def known(self, reference: Ref | View, layout: Layout) -> Array | None:
+    def known(self, reference: Ref | View, layout: Layout, as_number: bool = False) -> Any:
         """Return a copy of what an array of ``layout`` holds, if it is known and no failure may be on its way.
+
+        ``as_number`` gives the one element of an array without axes as Python's number.
 
         Raises
         ------
@@ -53,7 +55,7 @@ class MirroredPipeline(Pipeline):
             return None  # the trip finds out what became of them
         self.inbox.raise_deferred()
         with self._recording:
-            return mirror.read(reference, layout)
+            return mirror.number(reference, layout) if as_number else mirror.read(reference, layout)
 
     def note_copy(self, form: Form, args: Args, depth: int, stream: int) -> None:
         """Note a copy between arrays without gaps that lie alike, as `Recorder.note`; there is one device."""

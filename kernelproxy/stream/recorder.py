@@ -19,7 +19,7 @@ from gpu_backend.opstream.journal import Journal
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.messages import Op, Want
-from gpu_backend.wire.values import Bytes, Ref, Tuple, Value, View
+from gpu_backend.wire.values import Bytes, Complex, DType, Ellipsis, Ref, Scalar, Tuple, Value, View
 from kernelproxy import compiled
 from kernelproxy.mirror import stores
 from kernelproxy.mirror.host_mirror import HostMirror, Mode
@@ -33,11 +33,14 @@ from kernelproxy.stream.dropped import DroppedHandles, oldest
 from kernelproxy.stream.forms import Form, Forms
 from kernelproxy.stream.inbox import Inbox
 from kernelproxy.stream.memory_model import MemoryModel
-from kernelproxy.stream.temporaries import taken_over, takes_over
+from kernelproxy.stream.temporaries import taken_over
 
 NOTHING = Want.NOTHING
 HANDLES_PER_CALL = 1 << 20  #: a call whose results are unknown gets this many to give: numbers cost nothing
 BATCH_BYTES = 4 << 20  #: most bytes of buffers in a message of recorded ops
+
+#: Types of arguments that name no array.
+_NAMELESS = frozenset({bool, int, float, str, type(None), Bytes, Complex, DType, Ellipsis, Scalar})
 
 Args = tuple[Value, ...]
 Kwargs = dict[str, Value] | None
@@ -188,6 +191,6 @@ class Recorder(ABC):
 compiled.learn(
     Recorder=Recorder, OpenBatch=OpenBatch, Form=Form, Forms=Forms, Cost=Cost, HostMirror=HostMirror,
     MemoryModel=MemoryModel, Worth=Worth, Op=Op, Ref=Ref, View=View, nothing=NOTHING, of_device=OF_DEVICE,
-    taken_over=taken_over, takes_over=takes_over, targets=stores.TARGETS, batch_ops=batch_ops,
-    first_ops=batch_ops(0), oldest=oldest, handles_per_call=HANDLES_PER_CALL,
+    taken_over=taken_over, targets=stores.TARGETS, batch_ops=batch_ops,
+    first_ops=batch_ops(0), nameless=_NAMELESS, oldest=oldest, handles_per_call=HANDLES_PER_CALL,
 )  # fmt: skip

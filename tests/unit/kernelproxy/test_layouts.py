@@ -10,10 +10,10 @@ from gpu_backend.opstream.proof.setitem import fills_chosen
 
 
 @pytest.mark.parametrize("char", "?bhilqBHILQefdFD")
-def test_a_plain_dtype_is_numpys_own_object(char: str) -> None:
+def test_a_plain_dtype_is_numpys_own_object(char: str, monkeypatch: pytest.MonkeyPatch) -> None:
     own = np.dtype(char)
     copy = own.newbyteorder("=")
-    Layout._interned.clear()
+    monkeypatch.setattr(Layout, "_interned", {})
     made = contiguous((3,), copy)
     assert made.dtype is own
     assert contiguous((3,), own) is made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,9 +11,12 @@ import pytest
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.wire.messages import Op
 from gpu_backend.wire.values import Ref, Value, View
+from kernelproxy import compiled
+from kernelproxy.namespace.names import make
 from kernelproxy.stream.batch import OpenBatch
 from kernelproxy.stream.dropped import DroppedHandles
 from kernelproxy.stream.temporaries import taken_over
+from tests.unit.kernelproxy.conftest import played_client
 
 LAYOUT, OTHER = (Layout((3,), (8,), np.dtype("f8")), Layout((3,), (4,), np.dtype("f4")))
 WINDOW = View(7, 0, (3,), (8,), "<f8", "")
@@ -52,3 +56,29 @@ def test_else_the_handle_is_dropped(found: OpenBatch, gone: DroppedHandles) -> N
     before = list(found.ops)
     assert taken_over(found, gone, len(gone), None) == (tuple(handle for handle, _ in gone), 0)
     assert found.ops == before
+
+
+def test_both_ways_take_over_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    def told(are_used: bool) -> list[Any]:
+        with played_client() as client, compiled.used(are_used):
+            monkeypatch.setattr(client.streams, "is_used", False)  # whatever other tests have used
+            monkeypatch.setattr(client.pipeline, "flush", lambda: None)  # all stays in the open batch
+            x = make("cupy.ones")(30)
+            for _ in range(2):  # the second time all is found again
+                client.pipeline.next_handle = 1_000
+                client.pipeline.dropped.clear()
+                client.pipeline.open_batch = type(client.pipeline.open_batch)(1)
+                y = x * 2.0
+                y = y + 1.0
+                y = y[:1] + y  # a window on it would be written while it is read
+                y = y + y
+                y = (y - x) / (2.0 - y)
+                z, y = y.sum() + y, None
+                z = -z
+                del z
+                x + x
+            return [(op.name, op.out, op.reuse, op.drop) for op in client.pipeline.open_batch.ops]
+
+    pure = told(False)
+    assert sum(bool(reuse) for _, _, reuse, _ in pure) > 3
+    assert told(True) == pure

@@ -172,6 +172,24 @@ def test_a_read_waits_for_what_may_fail() -> None:
     assert pipeline.known(Ref(1), FOUR) is not None
 
 
+def test_a_number_is_answered_where_an_array_is() -> None:
+    _, pipeline = mirrored()
+    view, number = View(1, 8, (), (), "<f8", ""), contiguous((), np.dtype("f8"))
+    assert pipeline.known(view, number, as_number=True) == 1.0
+    pipeline.record(".launch", ("kernel",), 0)
+    assert pipeline.known(view, number, as_number=True) is None
+    pipeline.call("op", ("wait",), Want.CONTENTS)
+    assert pipeline.known(view, number, as_number=True) == 1.0
+    pipeline.record("fail", ("it",), 0)
+    asked = pipeline.ask("op", ("later",), Want.CONTENTS)
+    while pipeline.inbox.seen(asked) is None:
+        pipeline.read(0.01)
+    with pytest.raises(ValueError, match="it failed"):
+        pipeline.known(view, number, as_number=True)
+    pipeline.connection.link.is_cut = True  # type: ignore[attr-defined]
+    assert pipeline.known(view, number, as_number=True) is None
+
+
 def test_a_failure_that_was_heard_of_is_told_at_the_next_read() -> None:
     _, pipeline = mirrored()
     pipeline.record("fail", ("it",), 0)
