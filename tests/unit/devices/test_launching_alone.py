@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 import time
@@ -125,7 +126,8 @@ def test_nobody_else_runs_until_a_graph_knows_what_it_launches(driver: Driver, m
 
     others = [threading.Thread(target=count) for _ in range(4)]
     before = sys.getswitchinterval()
-    sys.setswitchinterval(1000)  # nobody has to let others run who does not want to
+    sys.setswitchinterval(1000)  # nobody has to let others run who does not want to,
+    gc.disable()  # as whatever a collection ends may
     monkeypatch.setattr(driver.graphs, "_new", instantiate)
     kernel = driver.kernel(bytearray(16), 32)
     try:
@@ -141,6 +143,7 @@ def test_nobody_else_runs_until_a_graph_knows_what_it_launches(driver: Driver, m
             end_module()
     finally:
         sys.setswitchinterval(before)
+        gc.enable()
         is_over.set()
         for one in others:
             one.join()
