@@ -162,7 +162,7 @@ class CudaDevice:
             self.products = CudaProducts(self._device, self.launcher)
             self.sparse_products = CudaSparseProducts()
             self.reductions = CudaReductions(self._device)
-            self.blocks = CudaBlocks()
+            self.blocks = CudaBlocks(self.launcher)
         properties = runtime.getDeviceProperties(ordinal)
         name = properties["name"]
         self.info = DeviceInfo(

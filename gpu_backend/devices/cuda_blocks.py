@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 
 import cupy
 import numpy as np
 from cupy.cuda import memory, runtime
 
 from gpu_backend.devices.blocks import Block
+from gpu_backend.devices.cuda_reading import make_reader
+from gpu_backend.devices.launching import Launcher
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.transport.copying import address_of
 from gpu_backend.wire.values import SMALL_BYTES
@@ -18,14 +21,18 @@ _copy, _synchronize = runtime.memcpyAsync, runtime.streamSynchronize
 _TO_HOST, _TO_DEVICE = runtime.memcpyDeviceToHost, runtime.memcpyHostToDevice
 #: Pinned memory from which the GPU takes what is written: so many parts of so many bytes, by turns.
 _PARTS, _PART_BYTES = 4, 4 * SMALL_BYTES
+#: So many reads are worth having a kernel for them loaded; and the bytes of the word that it marks them by.
+_WORTH_A_KERNEL, _MARK_BYTES = 32, 8
 
 
 class CudaBlocks:
-    """Blocks of the session's own pool; see the seam."""
+    """Blocks of the session's own pool; see the seam. Small reads are made by a kernel, if there is a ``launcher``."""
 
-    def __init__(self) -> None:
-        self._stage = cupy.cuda.alloc_pinned_memory(SMALL_BYTES)
+    def __init__(self, launcher: Launcher | None = None) -> None:
+        self._stage = cupy.cuda.alloc_pinned_memory(SMALL_BYTES + _MARK_BYTES)
         self._staged, self._stage_at = memoryview(self._stage).cast("B"), int(self._stage.ptr)
+        self._launcher, self._reads = launcher, 0
+        self._reader: Callable[[int, int], bool] | None = None
         self._outgoing = Outgoing()
         self._is_writing = False
 
@@ -44,10 +51,18 @@ class CudaBlocks:
 
     def read(self, address: int, size_bytes: int) -> bytes:
         """Return what stands in memory, by way of the default stream, which is never captured."""
-        _copy(self._stage_at, address, size_bytes, _TO_HOST, 0)
-        _synchronize(0)
+        if self._reader is None or not self._reader(address, size_bytes):
+            _copy(self._stage_at, address, size_bytes, _TO_HOST, 0)
+            _synchronize(0)
+            self._note_read()
         self._is_writing = False
         return self._staged[:size_bytes].tobytes()
+
+    def _note_read(self) -> None:
+        """Note that a copy was read; when there have been enough, others are read by a kernel."""
+        self._reads += 1
+        if self._reads == _WORTH_A_KERNEL and self._launcher is not None:
+            self._reader = make_reader(self._launcher, self._stage_at, self._stage_at + SMALL_BYTES)
 
     def write(self, address: int, data: bytes) -> None:
         """Put ``data`` into memory, in the order of the default stream."""

@@ -21,6 +21,7 @@ from cupy.cuda._compiler_cache import DiskKernelCacheBackend, KernelCacheBackend
 from gpu_backend.devices import segment_source, usual_ops
 from gpu_backend.devices.cuda_bins import compile_bins
 from gpu_backend.devices.cuda_matrix_pointers import matrix_pointers
+from gpu_backend.devices.cuda_reading import reading_kernel
 from gpu_backend.devices.cuda_segments import CudaSegments
 from gpu_backend.devices.cuda_selections import compile_selections
 from gpu_backend.engine import logs
@@ -74,6 +75,7 @@ def prepare(folder: Path) -> None:
     compile_selections()
     compile_bins()
     matrix_pointers()
+    reading_kernel()
     for dtype in (np.float64, np.float32, np.int64, np.int32, np.bool_):
         _use(np.dtype(dtype))
     device.synchronize()

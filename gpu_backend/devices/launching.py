@@ -97,6 +97,21 @@ class Launcher(Protocol):
             ``transa, transb, m, n, k``, the type, ``lda, ldb, ldc``, how it is computed, and the algorithm.
         """
 
+    def reader(self, kernel: int, into: int, mark: int, /) -> Callable[[int, int], bool]:
+        """Return what has so many bytes from an address on written to ``into``, and tells whether they are there.
+
+        They are once all launches are done that were made before. Where it says no, a copy has to bring them: it took
+        too long, or failed, or others may want the device, whose kernels a copy does not wait for.
+
+        Parameters
+        ----------
+        kernel
+            Its parameters are words: the address, ``into``, how many bytes, ``mark``, and a number. It has one block,
+            and writes the number to ``mark`` when all else that it wrote can be seen by the host.
+        into, mark
+            Memory of the host that the device writes, ``mark`` of one word.
+        """
+
     def wait(self) -> None:
         """Wait until all launches are with the driver. What it said of them `settle` tells."""
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from gpu_backend.opstream.layout import Layout
 from kernelproxy.array.interface import CudaArrayInterface
-from kernelproxy.calls import dispatch, transfer
+from kernelproxy.calls import dispatch, reading, transfer
 from kernelproxy.calls.argument_types import ArrayLike, DTypeLike, HostArray, StreamLike
 from kernelproxy.calls.array_core import ArrayCore, device_of
 from kernelproxy.calls.brought import on_device
@@ -66,7 +66,7 @@ class Conversions(ArrayCore):
         """Return the only element as a Python scalar."""
         if self._layout.size != 1:
             raise ValueError("can only convert an array of size 1 to a Python scalar")
-        return dispatch.number(self)
+        return reading.number(self)
 
     def tolist(self) -> Any:
         """Return the contents as nested Python lists."""
@@ -93,7 +93,7 @@ class Conversions(ArrayCore):
             warnings.warn(_EMPTY_TRUTH, DeprecationWarning, stacklevel=2)
             return False
         is_record = self._layout.dtype.kind == "V"  # as Python has it, it is a tuple, or bytes: true whatever it holds
-        return bool(dispatch.contents(self) if is_record else dispatch.number(self))
+        return bool(dispatch.contents(self) if is_record else reading.number(self))
 
     def __int__(self) -> int:
         return int(self._contents_as_number())
@@ -116,7 +116,7 @@ class Conversions(ArrayCore):
     def _contents_as_number(self) -> Any:
         # An array with axes is NumPy's to judge: it may take one element for a number, warn of it, or refuse it.
         is_number = type(self._layout) is Layout and not self._layout.shape  # what has no shape yet is read whole
-        return dispatch.number(self) if is_number else dispatch.contents(self)
+        return reading.number(self) if is_number else dispatch.contents(self)
 
     def __repr__(self) -> str:
         return repr(self.get())

@@ -332,13 +332,6 @@ def contents(array: ArrayCore, into: HostArray | None = None) -> np.ndarray[Any,
     return reading.contents(array, into)
 
 
-def number(array: ArrayCore) -> Any:
-    """Return the one element of the remote ``array`` as a Python number; other sizes as an array."""
-    __tracebackhide__ = True
-    sync_detection.check()
-    return reading.number(array)
-
-
 def upload(host: HostArray) -> Any:
     """Return a remote array with the contents of ``host``. Costs no round trip unless it is large."""
     client = current()

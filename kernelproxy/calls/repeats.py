@@ -134,9 +134,9 @@ def _is_short(text: str) -> bool:
 
 
 compiled.learn(
-    current=current, dtypes=DTYPES, dtype_kinds=DTYPE_KINDS, Tuple=wire.Tuple, List=wire.List, Window=View,
-    Returned=Returned, Later=Later, any_float=_ANY_FLOAT, most_float=MOST_FLOAT, generators=GENERATORS,
-    described=DESCRIBED, method=METHOD, SparseLayout=SparseLayout,
+    current=current, dtypes=DTYPES, dtype_kinds=DTYPE_KINDS, Window=View, Returned=Returned, Later=Later,
+    any_float=_ANY_FLOAT, most_float=MOST_FLOAT, generators=GENERATORS, described=DESCRIBED, method=METHOD,
+    SparseLayout=SparseLayout,
 )  # fmt: skip
 
 

@@ -104,7 +104,7 @@ static int hear_soon(PyObject *connection, PyObject **message, PyObject **buffer
     if (has_come <= 0)
         return has_come;
     PyObject *told = PyObject_CallOneArg(decode, frames);
-    *message = told == NULL || IS(told, Reply) ? Py_XNewRef(told) : PyObject_CallMethodOneArg(connection, s_fit, told);
+    *message = IS(told, Refused) ? PyObject_CallMethodOneArg(connection, s_fit, told) : Py_XNewRef(told);
     *buffers = *message == NULL ? NULL : PyList_GetSlice(frames, 1, PyList_GET_SIZE(frames));
     Py_XDECREF(told);
     Py_DECREF(frames);

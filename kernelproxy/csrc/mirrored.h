@@ -7,6 +7,50 @@ static PyObject *handle_in(PyObject *value)
     return IS(value, Ref) ? AT(value, in_ref.handle) : IS(value, View) ? AT(value, in_view.root) : NULL;
 }
 
+/* Whether keywords may name an array that is written: as `may_put`, and of some that do not as well. */
+static int may_put(PyObject *kwargs)
+{
+    PyObject *name, *value;
+    Py_ssize_t place = 0;
+    while (kwargs != Py_None && PyDict_Next(kwargs, &place, &name, &value))
+        if (!PyUnicode_Check(name) || !PyUnicode_GET_LENGTH(name) || PyUnicode_READ_CHAR(name, 0) == 'o')
+            return 1;
+    return 0;
+}
+
+/* Whether an argument names an array of which nothing is known, or holds one that does: as `HostMirror._has_unknown`. */
+static int has_unknown(PyObject *value, PyObject *known)
+{
+    PyObject *handle = handle_in(value);
+    if (handle != NULL) {
+        int is_known = PyDict_Contains(known, handle);
+        return is_known < 0 ? -1 : !is_known;
+    }
+    if (!IS(value, Tuple) && !IS(value, List))
+        return 0;
+    PyObject *items = PyObject_GetAttr(value, s_items);
+    int found = items == NULL ? -1 : 0;
+    for (Py_ssize_t i = 0; found == 0 && PyTuple_CheckExact(items) && i < PyTuple_GET_SIZE(items); i++)
+        found = has_unknown(PyTuple_GET_ITEM(items, i), known);
+    Py_XDECREF(items);
+    return found;
+}
+
+/* Whether a quiet op is given an array of which nothing is known, so that what it makes is not known either, as
+ * `HostMirror._made` finds: 1, 0 if Python shall look, -1 with an error. */
+static int is_of_unknown(PyObject *mirror, PyObject *args, PyObject *kwargs)
+{
+    PyObject *known = IS(mirror, HostMirror) ? AT(mirror, in_mirror.known) : NULL;
+    int found = 0;
+    if (known == NULL || !PyDict_CheckExact(known) || may_put(kwargs))
+        return 0;
+    Py_INCREF(known);
+    for (Py_ssize_t i = 0; found == 0 && i < PyTuple_GET_SIZE(args); i++)
+        found = has_unknown(PyTuple_GET_ITEM(args, i), known);
+    Py_DECREF(known);
+    return found;
+}
+
 /* Whether the host mirror has to look at the op: 1, 0, or -1 with an error. */
 static int is_looked_at(PyObject *mirror, PyObject *form, PyObject *args, PyObject *kwargs, long results)
 {
@@ -16,6 +60,8 @@ static int is_looked_at(PyObject *mirror, PyObject *form, PyObject *args, PyObje
         PyObject *worth = part(mirror, HostMirror, in_mirror.worth, s_worth);
         int looked = worth == NULL ? -1 : truth(worth, Worth, in_worth.budget, s_budget);
         Py_XDECREF(worth);
+        if (looked > 0 && (looked = is_of_unknown(mirror, args, kwargs)) >= 0)
+            looked = !looked;
         return looked;
     }
     int knows = truth(mirror, HostMirror, in_mirror.is_on, s_is_on);
@@ -95,21 +141,45 @@ static int note_unknown(
     return done;
 }
 
-/* As `HostMirror.drop` of what is barred, and neither known nor missed: 1, 0 if Python shall do it, -1 with an error. */
-static int unbar(PyObject *mirror, PyObject *handle)
+/* Count what an entry holds no more: 1, 0 if it is none, -1 with an error. */
+static int count_gone(PyObject *mirror, PyObject *entry)
+{
+    if (entry == Py_None)
+        return 0;
+    PyObject *layout = PyObject_GetAttr(entry, s_layout), *held = PyObject_GetAttr(mirror, s_held_bytes);
+    PyObject *bytes = layout == NULL ? NULL : PyObject_GetAttr(layout, s_nbytes);
+    PyObject *left = bytes == NULL || held == NULL ? NULL : PyNumber_Subtract(held, bytes);
+    int done = left == NULL || PyObject_SetAttr(mirror, s_held_bytes, left) < 0 ? -1 : 1;
+    Py_XDECREF(left);
+    Py_XDECREF(bytes);
+    Py_XDECREF(held);
+    Py_XDECREF(layout);
+    return done;
+}
+
+/* As `HostMirror.drop`: 1, 0 if Python shall do it, -1 with an error. */
+static int drop_known(PyObject *mirror, PyObject *handle)
 {
     if (!IS(mirror, HostMirror))
         return 0;
-    PyObject *known = AT(mirror, in_mirror.known), *barred = AT(mirror, in_mirror.barred);
-    PyObject *missed = PyObject_GetAttr(mirror, s_missed);
+    PyObject *known = Py_XNewRef(AT(mirror, in_mirror.known)), *barred = Py_XNewRef(AT(mirror, in_mirror.barred));
+    PyObject *missed = PyObject_GetAttr(mirror, s_missed), *entry = NULL;
     int done = missed == NULL ? -1 : PyDict_CheckExact(missed) && known != NULL && PyDict_CheckExact(known)
         && barred != NULL && PySet_CheckExact(barred);
-    if (done > 0 && (done = PyDict_Contains(missed, handle)) >= 0)
-        done = !done;
-    if (done > 0 && (done = PyDict_Contains(known, handle)) >= 0)
-        done = !done;
+    if (done > 0 && (entry = Py_XNewRef(PyDict_GetItemWithError(known, handle))) == NULL && PyErr_Occurred())
+        done = -1;
+    if (entry != NULL && (done = count_gone(mirror, entry)) > 0)
+        done = PyDict_DelItem(known, handle) < 0 ? -1 : 1;
+    if (done > 0 && PySet_Discard(barred, handle) < 0)
+        done = -1;
+    int was_missed = done > 0 ? PyDict_Contains(missed, handle) : 0;
+    if (was_missed < 0 || (was_missed && PyDict_DelItem(missed, handle) < 0))
+        done = -1;
+    Py_XDECREF(entry);
     Py_XDECREF(missed);
-    return done > 0 && PySet_Discard(barred, handle) < 0 ? -1 : done;
+    Py_XDECREF(barred);
+    Py_XDECREF(known);
+    return done;
 }
 
 static PyObject *look(

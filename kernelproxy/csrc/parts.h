@@ -3,10 +3,10 @@
 /* --- what Python has told us about itself ------------------------------------------------------------------------- */
 
 static PyObject *ArrayCore, *array_class, *Layout, *Recorder, *OpenBatch, *Form, *Cost, *HostMirror, *MemoryModel, *Streams, *Worth, *Op, *Ref, *View, *Site;
-static PyObject *nothing, *of_device, *theirs, *not_theirs, *is_theirs, *taken_over, *targets, *windows, *rows,
+static PyObject *nothing, *of_device, *theirs, *not_theirs, *is_theirs, *targets, *windows, *rows,
     *runs;
 static PyObject *scalars, *sent_number, *Ufunc;
-static PyObject *Answer, *Batch, *batch_ops, *Connection, *ConnectionLost, *Credit, *decode, *encode, *first_ops, *Link, *most_header_bytes, *until_done, *yield_seconds, *handles_per_call, *Inbox, *looking, *monotonic, *oldest, *Reply, *turn_seconds;
+static PyObject *Answer, *Batch, *batch_ops, *Connection, *ConnectionLost, *Credit, *decode, *encode, *first_ops, *Link, *most_header_bytes, *until_done, *yield_seconds, *handles_per_call, *Inbox, *looking, *monotonic, *Refused, *Reply, *turn_seconds;
 static PyObject *current, *dtype_kinds, *dtypes, *any_float, *doubted, *Forms, *described, *generators, *List, *method, *nameless, *most_float, *Returned, *Tuple, *Window, *whole;
 static PyObject *Counted, *expected, *knows_masks, *Later, *LaterLayout, *Rows, *SomeRows, *SparseLayout, *surely_some;
 
@@ -18,7 +18,7 @@ static struct { const char *name; PyObject **value; } parts[] = {
     {"OpenBatch", &OpenBatch}, {"Form", &Form}, {"Cost", &Cost}, {"Worth", &Worth}, {"HostMirror", &HostMirror},
     {"MemoryModel", &MemoryModel}, {"Streams", &Streams}, {"Op", &Op}, {"Ref", &Ref}, {"View", &View}, {"Site", &Site},
     {"nothing", &nothing}, {"of_device", &of_device}, {"theirs", &theirs}, {"not_theirs", &not_theirs}, {"is_theirs", &is_theirs},
-    {"taken_over", &taken_over}, {"targets", &targets}, {"windows", &windows},
+    {"targets", &targets}, {"windows", &windows},
     {"rows", &rows}, {"runs", &runs}, {"scalars", &scalars}, {"sent_number", &sent_number}, {"Ufunc", &Ufunc}, {"current", &current},
     {"dtype_kinds", &dtype_kinds}, {"dtypes", &dtypes}, {"any_float", &any_float}, {"most_float", &most_float},
     {"generators", &generators}, {"described", &described}, {"method", &method}, {"nameless", &nameless}, {"SparseLayout", &SparseLayout},
@@ -29,7 +29,7 @@ static struct { const char *name; PyObject **value; } parts[] = {
     {"decode", &decode}, {"encode", &encode}, {"Link", &Link}, {"most_header_bytes", &most_header_bytes}, {"until_done", &until_done},
     {"yield_seconds", &yield_seconds},
     {"Answer", &Answer}, {"batch_ops", &batch_ops}, {"Credit", &Credit}, {"handles_per_call", &handles_per_call}, {"Inbox", &Inbox},
-    {"looking", &looking}, {"monotonic", &monotonic}, {"oldest", &oldest}, {"Reply", &Reply}, {"turn_seconds", &turn_seconds},
+    {"looking", &looking}, {"monotonic", &monotonic}, {"Refused", &Refused}, {"Reply", &Reply}, {"turn_seconds", &turn_seconds},
     {"Returned", &Returned}, {"Tuple", &Tuple}, {"Window", &Window}, {"whole", &whole}, {NULL, NULL},
 };
 
@@ -101,7 +101,7 @@ static struct { PyObject **type; const char *name; Py_ssize_t *place; } slots[] 
 };
 
 static PyObject *s_acquire, *s_append, *s_barred, *s_budget, *s_data, *s_drop, *s_dropped, *s_flush, *s_forget, *s_held,
-    *s_is_long, *s_is_on, *s_is_sure, *s_is_used, *s_item, *s_items, *s_known, *s_missed, *s_note, *s_pipeline, *s_popleft, *s_publish, *s_release,
+    *s_is_long, *s_is_on, *s_is_sure, *s_is_used, *s_held_bytes, *s_item, *s_items, *s_known, *s_layout, *s_missed, *s_nbytes, *s_note, *s_pipeline, *s_popleft, *s_publish, *s_release,
     *s_set, *s_store,
     *s_small_bytes, *s_streams, *s_uncertain, *s_wake_sender, *s_worth, *zero, *no_names;
 static PyObject *s_getitem, *s_minor, *s_store_chosen, *s_store_where, *s_welcome;
@@ -113,7 +113,7 @@ static PyObject *one, *never;
 static struct { PyObject **value; const char *text; } texts[] = {
     {&s_acquire, "acquire"}, {&s_append, "append"}, {&s_barred, "barred"}, {&s_budget, "budget"}, {&s_data, "data"}, {&s_drop, "drop"},
     {&s_dropped, "dropped"}, {&s_flush, "flush"}, {&s_forget, "forget"}, {&s_held, "held"}, {&s_is_long, "is_long"},
-    {&s_is_on, "is_on"}, {&s_is_sure, "is_sure"}, {&s_is_used, "is_used"}, {&s_item, "item"}, {&s_items, "items"}, {&s_missed, "_missed"}, {&s_uncertain, "uncertain"},
+    {&s_is_on, "is_on"}, {&s_is_sure, "is_sure"}, {&s_is_used, "is_used"}, {&s_item, "item"}, {&s_items, "items"}, {&s_held_bytes, "_held_bytes"}, {&s_layout, "layout"}, {&s_missed, "_missed"}, {&s_nbytes, "nbytes"}, {&s_uncertain, "uncertain"},
     {&s_known, "known"}, {&s_note, "note"}, {&s_pipeline, "pipeline"},
     {&s_popleft, "popleft"}, {&s_publish, "publish"}, {&s_release, "release"}, {&s_set, "cupy.ndarray.__setitem__"}, {&s_store, ".store"}, {&s_small_bytes, "small_bytes"},
     {&s_streams, "streams"}, {&s_wake_sender, "wake_sender"}, {&s_worth, "worth"},

@@ -71,6 +71,28 @@ static int is_taken_over(PyObject *ops, PyObject *handle)
     return made == NULL || PyList_SetItem(ops, place, made) < 0 ? -1 : 1;
 }
 
+/* As `oldest`, of at least one, into `drop` and `reuse`, which stays NULL for none: 0, or -1 with an error. */
+static int oldest(PyObject *dropped, Py_ssize_t gone, PyObject *layout, PyObject **drop, PyObject **reuse)
+{
+    PyObject *last = PySequence_GetItem(dropped, gone - 1), *spare = last == NULL ? NULL : PySequence_GetItem(last, 1);
+    int is_reused = layout != Py_None && spare == layout;
+    PyObject *handles = spare == NULL ? NULL : PyTuple_New(gone - is_reused);
+    for (Py_ssize_t i = 0; handles != NULL && i < gone - is_reused; i++) {
+        PyObject *pair = PySequence_GetItem(dropped, i), *handle = pair == NULL ? NULL : PySequence_GetItem(pair, 0);
+        Py_XDECREF(pair);
+        if (handle == NULL)
+            Py_CLEAR(handles);
+        else
+            PyTuple_SET_ITEM(handles, i, handle);
+    }
+    if (handles != NULL && is_reused && (*reuse = PySequence_GetItem(last, 0)) == NULL)
+        Py_CLEAR(handles);
+    *drop = handles;
+    Py_XDECREF(spare);
+    Py_XDECREF(last);
+    return handles == NULL ? -1 : 0;
+}
+
 /* As `taken_over`, into `drop` and `reuse`; -1 with an error. */
 static int take_over(
     PyObject *batch, PyObject *dropped, Py_ssize_t gone, PyObject *reusable, PyObject **drop, PyObject **reuse)
@@ -91,15 +113,7 @@ static int take_over(
         return taken < 0 ? -1 : 0;
     }
     Py_XDECREF(first);
-    PyObject *number = PyLong_FromSsize_t(gone);
-    PyObject *both = number ? PyObject_CallFunctionObjArgs(taken_over, batch, dropped, number, reusable, NULL) : NULL;
-    Py_XDECREF(number);
-    if (both == NULL)
-        return -1;
-    *drop = Py_NewRef(PyTuple_GET_ITEM(both, 0));
-    *reuse = Py_NewRef(PyTuple_GET_ITEM(both, 1));
-    Py_DECREF(both);
-    return 0;
+    return oldest(dropped, gone, reusable, drop, reuse);
 }
 
 /* 1 or 0 as a handle is in an attribute, -1 with an error. */
@@ -124,7 +138,7 @@ static int take_dropped(PyObject *dropped, PyObject *memory, PyObject *mirror, P
         }
         if (found == 0 && (found = is_in(mirror, HostMirror, in_mirror.known, s_known, handle)) == 0)
             found = is_in(mirror, HostMirror, in_mirror.barred, s_barred, handle);
-        if (found > 0 && (found = unbar(mirror, handle)) >= 0)
+        if (found > 0 && (found = drop_known(mirror, handle)) >= 0)
             found = !found;
         if (found > 0) {
             found = (done = PyObject_CallMethodOneArg(mirror, s_drop, handle)) == NULL ? -1 : 0;

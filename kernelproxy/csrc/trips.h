@@ -48,17 +48,11 @@ static void call_behind(PyObject *object, PyObject *name, PyObject *arg)
 
 /* --- asking ------------------------------------------------------------------------------------------------------- */
 
-/* The handles of the first `gone` that were dropped, as `oldest` gives them; None for none. A new reference. */
+/* The handles of the first `gone` that were dropped; None for none. A new reference. */
 static PyObject *gone_before(PyObject *dropped, Py_ssize_t gone)
 {
-    if (gone == 0)
-        Py_RETURN_NONE;
-    PyObject *number = PyLong_FromSsize_t(gone);
-    PyObject *both = number == NULL ? NULL : PyObject_CallFunctionObjArgs(oldest, dropped, number, Py_None, NULL);
-    PyObject *handles = both == NULL ? NULL : PySequence_GetItem(both, 0);
-    Py_XDECREF(both);
-    Py_XDECREF(number);
-    return handles;
+    PyObject *handles = NULL, *reuse = NULL;
+    return gone == 0 ? Py_NewRef(Py_None) : oldest(dropped, gone, Py_None, &handles, &reuse) < 0 ? NULL : handles;
 }
 
 /* What an op is taken to cost of whose size nothing is known. A new reference. */

@@ -122,6 +122,12 @@ class HostMirror(Held):
             return value.root not in self.known  # type: ignore[union-attr]
         return kind is Ref and value.handle not in self.known  # type: ignore[union-attr]
 
+    def _has_unknown(self, value: wire.Value) -> bool:
+        """Tell whether ``value`` names an array of which nothing is known, or holds one that does."""
+        if type(value) is wire.List or type(value) is wire.Tuple:
+            return any(map(self._has_unknown, value.items))
+        return self._is_unknown(value)
+
     def note_write(self, target: wire.Value, data: Frame) -> tuple[int, Entry] | None:
         """Look at an upload into ``target`` before it is recorded, as `note`."""
         if not isinstance(target, (Ref, View)):
@@ -206,8 +212,7 @@ class HostMirror(Held):
             if number is not None:
                 self.worth.spend(made.nbytes)
                 return out, number
-        if any(map(self._is_unknown, args)):  # to try and fail costs ten times that
-            self.worth.spend(0)
+        if any(map(self._has_unknown, args)):  # nothing is tried, and nothing spent
             return None
         given = Operands(self, args, kwargs)
         try:
@@ -330,7 +335,7 @@ class HostMirror(Held):
         if not self.is_on or layout.nbytes > MOST_BYTES:
             return False
         self.worth.note_trip()
-        if handle in self.barred or not is_contiguous(layout):
+        if handle in self.barred or not (layout.c_contiguous or layout.f_contiguous):
             return False
         if handle in self._missed:
             return True

@@ -36,13 +36,14 @@ class Worth:
         if self._trips % _TRIED_AGAIN == 0:
             self._in_vain = 0
         if self._in_vain < _MOST_IN_VAIN:
-            self.budget = min(MOST, self.budget + (GRANT >> self._in_vain))
+            budget = self.budget + (GRANT >> self._in_vain)
+            self.budget = budget if budget < MOST else MOST  # `min` takes longer
 
     def note_saved(self) -> None:
         """What was computed has saved a trip."""
         self._in_vain = 0
         budget = self.budget + GRANT
-        self.budget = budget if budget < MOST else MOST  # `min` takes longer
+        self.budget = budget if budget < MOST else MOST
 
     def spend(self, nbytes: int) -> None:
         """An op that deals with so many bytes is computed, or was tried."""

@@ -216,5 +216,6 @@ def _sensible(welcome: wire.Welcome) -> wire.Welcome:
 
 
 compiled.learn(
-    Batch=wire.Batch, Connection=Connection, decode=_codec.decode, encode=encode, most_header_bytes=MAX_HEADER_BYTES
-)
+    Batch=wire.Batch, Connection=Connection, decode=_codec.decode, encode=encode, most_header_bytes=MAX_HEADER_BYTES,
+    Refused=wire.Refused,
+)  # fmt: skip

@@ -47,7 +47,8 @@ class MirroredPipeline(Pipeline):
         """
         __tracebackhide__ = True
         mirror = self.mirror
-        if not mirror.known:
+        handle = reference.handle if type(reference) is Ref else reference.root  # type: ignore[union-attr]
+        if handle not in mirror.known:  # whoever takes a trip hears of failures there
             return None
         if monotonic() - self._looked_at > _LOOK_SECONDS:
             self._look()

@@ -19,7 +19,7 @@ from gpu_backend.opstream.journal import Journal
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.wire.codec import Frame
 from gpu_backend.wire.messages import Op, Want
-from gpu_backend.wire.values import Bytes, Complex, DType, Ellipsis, Ref, Scalar, Tuple, Value, View
+from gpu_backend.wire.values import Bytes, Complex, DType, Ellipsis, List, Ref, Scalar, Tuple, Value, View
 from kernelproxy import compiled
 from kernelproxy.mirror import stores
 from kernelproxy.mirror.host_mirror import HostMirror, Mode
@@ -29,7 +29,7 @@ from kernelproxy.stream.ahead import Ahead
 from kernelproxy.stream.batch import OpenBatch
 from kernelproxy.stream.batch_size import batch_ops
 from kernelproxy.stream.costs import Cost
-from kernelproxy.stream.dropped import DroppedHandles, oldest
+from kernelproxy.stream.dropped import DroppedHandles
 from kernelproxy.stream.forms import Form, Forms
 from kernelproxy.stream.inbox import Inbox
 from kernelproxy.stream.memory_model import MemoryModel
@@ -191,6 +191,6 @@ class Recorder(ABC):
 compiled.learn(
     Recorder=Recorder, OpenBatch=OpenBatch, Form=Form, Forms=Forms, Cost=Cost, HostMirror=HostMirror,
     MemoryModel=MemoryModel, Worth=Worth, Op=Op, Ref=Ref, View=View, nothing=NOTHING, of_device=OF_DEVICE,
-    taken_over=taken_over, targets=stores.TARGETS, batch_ops=batch_ops,
-    first_ops=batch_ops(0), nameless=_NAMELESS, oldest=oldest, handles_per_call=HANDLES_PER_CALL,
+    targets=stores.TARGETS, batch_ops=batch_ops, first_ops=batch_ops(0), nameless=_NAMELESS,
+    handles_per_call=HANDLES_PER_CALL, List=List, Tuple=Tuple,
 )  # fmt: skip

@@ -237,6 +237,7 @@ static int give(Launcher *self, const Launch *one, const uint32_t *places, const
 #include "kernels.h"
 #include "products.h"
 #include "tables.h"
+#include "reading.h"
 
 /* --- the launcher --------------------------------------------------------------------------------------------------- */
 
@@ -331,6 +332,7 @@ static PyMethodDef launcher_methods[] = {
     {"kernels", (PyCFunction)kernels, METH_VARARGS, "As `launching.Launcher.kernels`."},
     {"products", (PyCFunction)products, METH_VARARGS, "As `launching.Launcher.products`."},
     {"tables", (PyCFunction)tables, METH_VARARGS, "As `launching.Launcher.tables`."},
+    {"reader", (PyCFunction)reader, METH_VARARGS, "As `launching.Launcher.reader`."},
     {"begin", (PyCFunction)begin, METH_NOARGS, "As `launching.Launcher.begin`."},
     {"wait", (PyCFunction)wait_for_all, METH_NOARGS, "As `launching.Launcher.wait`."},
     {"hold", (PyCFunction)hold, METH_NOARGS, "As `launching.Launcher.hold`."},
@@ -357,7 +359,7 @@ static PyModuleDef definition = {
 PyMODINIT_FUNC PyInit__launching(void)
 {
     if (PyType_Ready(&KernelsType) < 0 || PyType_Ready(&ProductsType) < 0 || PyType_Ready(&TablesType) < 0 ||
-        PyType_Ready(&LauncherType) < 0)
+        PyType_Ready(&ReaderType) < 0 || PyType_Ready(&LauncherType) < 0)
         return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (module != NULL && PyModule_AddObjectRef(module, "Launcher", (PyObject *)&LauncherType) < 0)

@@ -14,7 +14,7 @@ from gpu_backend.devices.launching import Driver as Functions
 from gpu_backend.devices.launching import Kernel, Launcher
 from gpu_backend.devices.segments import HEADER_BYTES, INSTRUCTION_BYTES
 
-__all__ = ["CONTEXT", "INVALID", "MODULE", "OUT_OF_MEMORY", "Driver", "Refused", "end_module", "table"]
+__all__ = ["CONTEXT", "INVALID", "MODULE", "OUT_OF_MEMORY", "READS", "Driver", "Refused", "end_module", "table"]
 
 _U, _P = ctypes.c_uint, ctypes.c_void_p
 _LaunchKernel = ctypes.CFUNCTYPE(ctypes.c_int, _P, _U, _U, _U, _U, _U, _U, _U, _P, ctypes.POINTER(_P), _P)
@@ -44,6 +44,9 @@ _Set = ctypes.CFUNCTYPE(_I, _P, _P, ctypes.POINTER(_Node))
 CONTEXT, OUT_OF_MEMORY, INVALID = 77, 2, 1
 #: From here on functions are numbered that are only launched to hold the thread.
 HOLDERS = 1 << 40
+#: The function that reads: five words are its parameters, where others have one.
+READS = 1 << 39
+_READING_WORDS = 5
 #: Stands for what unloads kernels as it ends: a type of C that is collected, as CuPy's is, and hardly anybody uses.
 MODULE = Token
 #: What a thread may call that begins late, as a library that is there for good.
@@ -54,9 +57,16 @@ class Refused(Exception):
     """What the driver refused."""
 
 
-def _number(parameters: Any) -> int:
-    """Return the number that a kernel's first parameter is."""
-    return parameters if type(parameters) is int else ctypes.cast(parameters[0], ctypes.POINTER(ctypes.c_uint64))[0]
+def _number(parameters: Any, place: int = 0) -> int:
+    """Return the number that a kernel's parameter is, the first by default."""
+    return ctypes.cast(parameters[place], ctypes.POINTER(ctypes.c_uint64))[0]  # type: ignore[no-any-return]
+
+
+def _given(function: int, parameters: Any) -> Any:
+    """Return the number that a kernel's one parameter is, or all that one has which reads."""
+    if function != READS:
+        return _number(parameters)
+    return tuple(_number(parameters, place) for place in range(_READING_WORDS))
 
 
 class _Graphs:
@@ -142,7 +152,7 @@ class _Graphs:
 
 
 def _what(node: Any) -> tuple[int, tuple[int, ...], int]:
-    return node.function, (*node.grid, *node.block, node.shared), _number(node.parameters)
+    return node.function, (*node.grid, *node.block, node.shared), _given(node.function, node.parameters)
 
 
 class Driver:
@@ -157,6 +167,8 @@ class Driver:
         self.enters = 0
         #: Refuses launches of this function.
         self.refuses = 0
+        #: Whether what reads is behind something that takes long.
+        self.reads_nothing = False
         self._holders = 0
         self._here = threading.get_ident()
         self._may_go_on, self._has_begun = threading.Event(), threading.Event()
@@ -180,19 +192,29 @@ class Driver:
 
     def _launch(self, function: int, *rest: Any) -> int:
         *how, _, parameters, _ = rest
-        return self._note(function, tuple(how), parameters)
+        return self._note(function, tuple(how), _given(function, parameters))
 
     def _launch_cooperative(self, function: int, *rest: Any) -> int:
         *how, _, parameters = rest
-        return self._note(function, (*how, -1), parameters)
+        return self._note(function, (*how, -1), _number(parameters))
 
-    def _note(self, function: int, how: tuple[int, ...], parameters: Any) -> int:
+    def _note(self, function: int, how: tuple[int, ...], given: Any) -> int:
         if threading.get_ident() != self._here:
             self._has_begun.set()
             self._may_go_on.wait()
         self.threads.add(threading.get_ident())
-        self.launched.append((function, how, _number(parameters)))
-        return 700 if function == self.refuses else 0
+        self.launched.append((function, how, given))
+        if function == self.refuses:
+            return 700
+        if function == READS:
+            self._read(*given)
+        return 0
+
+    def _read(self, address: int, into: int, size: int, mark: int, number: int) -> None:
+        """Do what the kernel does, unless it is taken for one that has not begun, or that writes no more."""
+        if not self.reads_nothing:
+            ctypes.memmove(into, address, size)
+            ctypes.c_uint64.from_address(mark).value = number
 
     def kernel(self, content: bytearray, function: int = 1, place: int = 8) -> Any:
         """Return what launches a kernel of one parameter, which stands at ``place``."""
