@@ -32,7 +32,7 @@ class CudaBlocks:
         self._stage = cupy.cuda.alloc_pinned_memory(SMALL_BYTES + _MARK_BYTES)
         self._staged, self._stage_at = memoryview(self._stage).cast("B"), int(self._stage.ptr)
         self._launcher, self._reads = launcher, 0
-        self._reader: Callable[[int, int], bool] | None = None
+        self._reader: Callable[[int, int], bytes | None] | None = None
         self._outgoing = Outgoing()
         self._is_writing = False
 
@@ -51,14 +51,16 @@ class CudaBlocks:
 
     def read(self, address: int, size_bytes: int) -> bytes:
         """Return what stands in memory, by way of the default stream, which is never captured."""
-        if self._reader is None or not self._reader(address, size_bytes):
+        read = self._reader(address, size_bytes) if self._reader is not None else None
+        if read is None:
             _copy(self._stage_at, address, size_bytes, _TO_HOST, 0)
             _synchronize(0)
-            self._note_read()
+            self._note_copied()
+            read = self._staged[:size_bytes].tobytes()
         self._is_writing = False
-        return self._staged[:size_bytes].tobytes()
+        return read
 
-    def _note_read(self) -> None:
+    def _note_copied(self) -> None:
         """Note that a copy was read; when there have been enough, others are read by a kernel."""
         self._reads += 1
         if self._reads == _WORTH_A_KERNEL and self._launcher is not None:

@@ -40,6 +40,6 @@ def reading_kernel() -> Any:
     return cupy.RawModule(code=_SOURCE).get_function(_NAME).kernel
 
 
-def make_reader(launcher: Launcher, into: int, mark: int) -> Callable[[int, int], bool]:
+def make_reader(launcher: Launcher, into: int, mark: int) -> Callable[[int, int], bytes | None]:
     """Return what reads into memory of this host by the kernel, as `Launcher.reader`."""
     return launcher.reader(reading_kernel().ptr, into, mark)

@@ -97,19 +97,19 @@ class Launcher(Protocol):
             ``transa, transb, m, n, k``, the type, ``lda, ldb, ldc``, how it is computed, and the algorithm.
         """
 
-    def reader(self, kernel: int, into: int, mark: int, /) -> Callable[[int, int], bool]:
-        """Return what has so many bytes from an address on written to ``into``, and tells whether they are there.
+    def reader(self, kernel: int, into: int, mark: int, /) -> Callable[[int, int], bytes | None]:
+        """Return what returns so many bytes from an address on, once all launches are done that were made before.
 
-        They are once all launches are done that were made before. Where it says no, a copy has to bring them: it took
-        too long, or failed, or others may want the device, whose kernels a copy does not wait for.
+        Where it returns None a copy has to bring them: it would take long, or it failed, or others may want the device,
+        whose kernels a copy does not wait for.
 
         Parameters
         ----------
         kernel
             Its parameters are words: the address, ``into``, how many bytes, ``mark``, and a number. It has one block,
-            and writes the number to ``mark`` when all else that it wrote can be seen by the host.
+            copies the bytes to ``into``, and writes the number to ``mark`` when the host can see them.
         into, mark
-            Memory of the host that the device writes, ``mark`` of one word.
+            Memory of the host that the device writes: room for what is read, and one word right behind that.
         """
 
     def wait(self) -> None:

@@ -21,7 +21,7 @@ typedef struct {
     uint64_t into, mark, told;
 } Reader;
 
-/* Look for the number of this read, which is written behind the contents. */
+/* Look for the number of this read, which is written behind the contents; the caller lets others run. */
 static int is_told(const Reader *self)
 {
     const uint64_t *mark = (const uint64_t *)(uintptr_t)self->mark;
@@ -36,11 +36,12 @@ static int is_told(const Reader *self)
     }
 }
 
-/* Have the device write contents here: 1 once they are there, 0 if it is not known when that will be. */
+/* Have the device write contents to this host: 1 once they are there, 0 if it is not known when that will be. */
 static int read_by_kernel(Reader *self, uint64_t address, uint64_t size)
 {
     Launcher *launcher = self->launcher;
-    if (!launcher->may_leave) /* others' kernels would come before it, and pass a copy by */
+    /* Kernels of others, who want the device, would come before it, and do not before a copy. */
+    if (!launcher->may_leave || size > self->mark - self->into)
         return 0;
     await_empty(launcher->queue);
     if (__atomic_load_n(&launcher->status, __ATOMIC_ACQUIRE))
@@ -66,7 +67,10 @@ static PyObject *read_this(PyObject *object, PyObject *const *args, size_t count
     unsigned long long address = PyLong_AsUnsignedLongLong(args[0]), size = PyLong_AsUnsignedLongLong(args[1]);
     if (PyErr_Occurred())
         return NULL;
-    return PyBool_FromLong(read_by_kernel((Reader *)object, address, size));
+    Reader *self = (Reader *)object;
+    if (!read_by_kernel(self, address, size))
+        Py_RETURN_NONE;
+    return PyBytes_FromStringAndSize((const char *)(uintptr_t)self->into, (Py_ssize_t)size);
 }
 
 static void reader_dealloc(Reader *self)

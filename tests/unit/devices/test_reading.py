@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-
 import numpy as np
 import pytest
 
@@ -25,8 +23,7 @@ class Scene:
     def read(self, first: int, size: int) -> bytes | None:
         """Return what was read; None if it was said that it is not there."""
         self.stage[:_ROOM] = 0
-        is_there = self.reader(self.contents.ctypes.data + first, size)
-        return self.stage[:size].tobytes() if is_there else None
+        return self.reader(self.contents.ctypes.data + first, size)
 
     @property
     def reads(self) -> list[tuple[int, ...]]:
@@ -73,7 +70,7 @@ def test_who_reads_anew_does_not_take_the_last_number_for_its_own(scene: Scene) 
     assert scene.read(0, 8) is not None
     at = scene.stage.ctypes.data
     scene.driver.reads_nothing = True
-    assert not scene.driver.launcher.reader(READS, at, at + _ROOM)(scene.contents.ctypes.data, 8)
+    assert scene.driver.launcher.reader(READS, at, at + _ROOM)(scene.contents.ctypes.data, 8) is None
 
 
 def test_others_who_want_the_device_are_passed_by_a_copy(scene: Scene) -> None:
@@ -101,6 +98,11 @@ def test_behind_what_was_refused_nothing_is_read(scene: Scene) -> None:
     assert not scene.reads
 
 
+def test_what_has_no_room_is_left_to_a_copy(scene: Scene) -> None:
+    assert scene.read(0, _ROOM + 1) is None
+    assert not scene.reads
+
+
 def test_it_takes_an_address_and_a_size(scene: Scene) -> None:
     for given in ((), (1,), (1, 2, 3), ("1", 2), (-1, 2)):
         with pytest.raises((TypeError, OverflowError)):
@@ -110,6 +112,4 @@ def test_it_takes_an_address_and_a_size(scene: Scene) -> None:
 def test_it_holds_its_launcher() -> None:
     scene = Scene()
     reader, scene.driver.launcher = scene.reader, None  # type: ignore[assignment]
-    at = scene.contents.ctypes.data
-    assert reader(at, 8)
-    assert ctypes.string_at(scene.stage.ctypes.data, 8) == bytes(range(8))
+    assert reader(scene.contents.ctypes.data, 8) == bytes(range(8))
