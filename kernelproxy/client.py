@@ -18,6 +18,7 @@ from weakref import WeakValueDictionary
 
 from gpu_backend.wire.control import Ticket
 from gpu_backend.wire.errors import SessionLost
+from kernelproxy import compiled
 from kernelproxy import settings as client_settings
 from kernelproxy.mirror.host_mirror import Mode
 from kernelproxy.session import environment, handover, opening
@@ -70,6 +71,9 @@ class Client:
     number
         The number of the client's first device.
     """
+
+    # Slots for what each op asks a client for, as of a `Recorder`.
+    __slots__ = ("__dict__", "__weakref__", "dropped", "pipeline", "streams")
 
     pipeline: MirroredPipeline
     dropped: DroppedHandles
@@ -312,6 +316,9 @@ class Client:
         self._be_alone()
         self.label = f"notebook-{secrets.token_hex(6)}"
         self._use(None)
+
+
+compiled.learn(Client=Client)
 
 
 class Beside(Client):

@@ -8,6 +8,7 @@ function. Without a compiled core, which an install without a compiler lacks, th
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -55,6 +56,11 @@ def quick(kind: str, pure: Way, *of: object) -> Way:
     """Return the compiled way of ``kind`` that stands before ``pure``; ``pure`` itself where nothing is compiled."""
     made: Way = pure if _found is None else _found.quick(kind, pure, *of)
     return made
+
+
+def lock() -> Any:
+    """Return a lock as of `threading.RLock`, which is taken and given back for each op."""
+    return threading.RLock() if _found is None else _found.Lock()
 
 
 @contextmanager

@@ -249,7 +249,20 @@ class Loop:
 
     def next_step(self, work: Work | None, now: float) -> Step:
         """Return what to do at ``now``; ``work`` is None while there is no session."""
-        return next_step(self.look(work), now)
+        if not self._has_looked and work is not None and (spin := self._spin_on(work, now)) is not None:
+            return spin
+        view = self.look(work)
+        return Run(now + SLICE_SECONDS) if view is _MAY_RUN else next_step(view, now)
+
+    def _spin_on(self, work: Work, now: float) -> Spin | None:
+        """Return what is next where ops ran a moment ago and no more are there, if it needs no look at all the rest.
+
+        So it is behind nearly every answer, and the next question may be here before the rest is seen.
+        """
+        if self.is_over or work.has_work or now >= self._check_at or self._gate.is_contended or self._has_lesson():
+            return None
+        until = self._since + self._spinning.seconds
+        return Spin(_WORK, until) if now < until else None
 
     def may_launch(self) -> bool:
         """Return whether the gate lets an op through, and the device has room for it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 
 from gpu_backend.wire.codec import Frame
@@ -14,7 +13,7 @@ class Outbox:
     """Messages not yet sent; those to one peer go out in the order in which they were put in."""
 
     def __init__(self) -> None:
-        self._to: dict[bytes, deque[Message]] = {}
+        self._to: dict[bytes, list[Message]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._to)
@@ -23,7 +22,7 @@ class Outbox:
         """Have ``message`` sent to ``peer`` after all that waits for it already."""
         waiting = self._to.get(peer)
         if waiting is None:
-            self._to[peer] = deque((message,))
+            self._to[peer] = [message]
         else:
             waiting.append(message)
 
@@ -40,8 +39,10 @@ class Outbox:
     def send(self, try_to_send: Callable[[bytes, Message], bool]) -> None:
         """Hand out messages; a peer for which ``try_to_send`` returns False keeps the rest of its own for later."""
         for peer in list(self._to):
-            waiting = self._to[peer]
-            while waiting and try_to_send(peer, waiting[0]):
-                waiting.popleft()
-            if not waiting:
+            waiting, sent = self._to[peer], 0
+            while sent < len(waiting) and try_to_send(peer, waiting[sent]):
+                sent += 1
+            if sent == len(waiting):
                 del self._to[peer]
+            else:
+                del waiting[:sent]

@@ -184,7 +184,7 @@ class Pace:
         self._split(seconds, counts)
         self.ops_done += ops
         self.in_flight_ops -= ops
-        self._free_at = self._clock() + self.in_flight_ops * self.op_seconds
+        self._free_at = self._clock() + self.in_flight_ops * self.op_seconds if self.in_flight_ops else 0.0
         if ops and not is_question:
             each = seconds / ops
             self.op_seconds = max(_LEAST_OP_SECONDS, (self.op_seconds + each) / 2)
@@ -193,7 +193,7 @@ class Pace:
 
     def _split(self, seconds: float, counts: list[int]) -> None:
         """Book a group's time under the classes of its ops."""
-        kinds = [kind for kind, count in enumerate(counts[:HOST]) if count]
+        kinds = [kind for kind in range(HOST) if counts[kind]]
         if len(kinds) == 1:
             kind = kinds[0]
             self.used_by_class[kind] += seconds

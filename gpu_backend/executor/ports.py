@@ -180,16 +180,20 @@ class Ports:
     def read_data(self) -> Iterable[tuple[bytes, list[Frame]]]:
         """Return what has come from notebooks: of each message the connection and its frames."""
         if not self._has_read_ahead and len(self._peers) == 1:
-            name, peer = next(iter(self._peers.items()))
-            try:
-                message = peer.take_whole()  # as nearly all that comes, and mostly alone
-            except ConnectionLost:
-                self._forget(name, peer)
-                return ()
-            if message is not None:
-                # All there is: what is behind it may cancel what has come, and is seen after a slice of ops else.
-                return chain(((name, message),), self._read_each()) if peer.has_news() else ((name, message),)
+            for name, peer in self._peers.items():
+                return self._read_of_one(name, peer)
         return self._read_each()
+
+    def _read_of_one(self, name: bytes, peer: MessageSocket) -> Iterable[tuple[bytes, list[Frame]]]:
+        try:
+            message = peer.take_whole()  # as nearly all that comes, and mostly alone
+        except ConnectionLost:
+            self._forget(name, peer)
+            return ()
+        if message is None:
+            return self._read_each()
+        # All there is: what is behind it may cancel what has come, and is seen after a slice of ops else.
+        return chain(((name, message),), self._read_each()) if peer.has_news() else [(name, message)]
 
     def _read_each(self) -> Iterator[tuple[bytes, list[Frame]]]:
         self._has_read_ahead = False

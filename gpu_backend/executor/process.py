@@ -95,10 +95,10 @@ class Executor:
             match step := self._loop.next_step(self._conversation, perf_counter()):
                 case Run() | Drop():
                     self._work(step)
+                case Spin() | Report() | Sleep():  # early: to tell what a step is not takes a while
+                    self._wait(step)
                 case Receive():
                     self._loop.note_looked(perf_counter(), self._take_in(0))
-                case Report() | Spin() | Sleep():
-                    self._wait(step)
                 case Measure():
                     self._measure_memory()
                 case Learn():
@@ -119,9 +119,7 @@ class Executor:
     def _work(self, step: Run | Drop) -> None:
         talk = self._conversation
         assert talk is not None
-        if isinstance(step, Drop):
-            self._drop_ops(talk, step.until)
-        else:
+        if isinstance(step, Run):
             self._tell_gate(talk)  # first: what is short and awaited shuts the others' gates
             before = process_time_ns() if self._has_several else 0
             try:
@@ -131,6 +129,8 @@ class Executor:
                 self._stream.let_go()
                 if self._has_several:
                     self._lanes.note_other_work(process_time_ns() - before)
+        else:
+            self._drop_ops(talk, step.until)
         if not talk.has_work and self._ports.hears_peers():
             self._take_in(0)  # ops that have come meanwhile are timed with what ran
         if not talk.has_work:
@@ -185,7 +185,7 @@ class Executor:
     def _send(self, conversation: Conversation, answer: Answer | None) -> None:
         self._has_answered = answer is not None
         if answer is not None:
-            answer = told_of_fault(answer, self._config.group)
+            answer = told_of_fault(answer, self._config.group) if answer.fatal else answer
             conversation.answer(answer)
             self._ports.send(conversation.outbox)
             if answer.fatal and answer.error is not None:
@@ -219,10 +219,10 @@ class Executor:
         # What comes in costs the processor, and where others want the device, who waits for work has a shut gate too.
         is_told = step.wait is _GATE or (step.wait is _WORK and not self._gate.is_alone)
         before = process_time_ns() if is_told else 0
-        if isinstance(step, Report):
-            self._tell(step)
-        elif isinstance(step, Spin):
+        if isinstance(step, Spin):
             self._spin(step)
+        elif isinstance(step, Report):
+            self._tell(step)
         else:
             self._sleep(step)
         if step.wait is _GATE:

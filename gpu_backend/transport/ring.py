@@ -35,6 +35,11 @@ _TAKEN: Final = 16
 _SLEEPS: Final = 32
 _RING_WORDS: Final = 64
 _NAP_SECONDS: Final = 1e-3
+#: By names of their own: to look up what a module has takes as long as what is done by it.
+_take_whole: Final = whole.take
+_put_whole: Final = whole.put
+_HEAD_BYTES: Final = whole.HEAD.size
+_HEAD_OF_TWO_BYTES: Final = whole.HEAD_OF_TWO.size
 
 
 def has_rings() -> bool:
@@ -87,17 +92,17 @@ class RingStream:
 
     def take_whole(self) -> whole.Taken:
         """Take the next message out, if it lies here whole, as `whole.take` gives it; None leaves it to `recv_into`."""
-        message = whole.take(self._words, self._put_at, self._taken_at, self._taken, self._into)
+        message = _take_whole(self._words, self._put_at, self._taken_at, self._taken, self._into)
         if isinstance(message, bytes):
-            self._taken += whole.HEAD.size + len(message)
+            self._taken += _HEAD_BYTES + len(message)
         elif message is not None:
-            self._taken += whole.HEAD_OF_TWO.size + len(message[0])
+            self._taken += _HEAD_OF_TWO_BYTES + len(message[0])
         return message
 
     def put_whole(self, frame: Frame, beside: int = 0) -> bool:
         """Put a message in, as `whole.put`, if there is room for all of it; False leaves it to `send`."""
         words, out = self._words, self._out_words
-        size = whole.put(words, out + _PUT, out + _TAKEN, self._put, self._out, frame, beside)
+        size = _put_whole(words, out + _PUT, out + _TAKEN, self._put, self._out, frame, beside)
         if not size:
             return False
         self._put += size

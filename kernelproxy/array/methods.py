@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpu_backend.opstream import surface
+from kernelproxy import compiled
 from kernelproxy.array.flat_iterator import flatiter
 from kernelproxy.array.numpy_protocols import array_function, array_ufunc
 from kernelproxy.calls import array_core, dispatch, result_classes
@@ -86,7 +87,7 @@ def _forward(name: str) -> Any:
     if isinstance(entry, surface.Method):
         method.__doc__ = entry.summary or None
         method.__signature__ = surface.signature_with_self(entry)  # type: ignore[attr-defined]
-    return method
+    return compiled.quick("method", method, qualname)
 
 
 def _forward_to_ufunc(name: str) -> Any:

@@ -191,5 +191,7 @@ class Operators(ArrayCore):
             return dispatch.call("cupy.matmul", (self, other), {})
         return NotImplemented if _defers(self, other) else np.matmul(self, other)
 
+    __matmul__ = compiled.quick("matmul", __matmul__, "cupy.matmul")
+
     def __rmatmul__(self, other: Any) -> Any:
         return NotImplemented if _defers(self, other) else np.matmul(other, self)

@@ -18,8 +18,8 @@ static PyObject *new_array(PyObject *layout, PyObject *ref, PyObject *root, PyOb
 /* As `small`. */
 static PyObject *owner(PyObject *client, PyObject *layout, PyObject *handle)
 {
-    PyObject *made = NULL, *ref = PyObject_CallOneArg(Ref, handle);
-    PyObject *dropped = ref == NULL ? NULL : PyObject_GetAttr(client, s_dropped);
+    PyObject *made = NULL, *ref = new_ref(handle);
+    PyObject *dropped = ref == NULL ? NULL : part(client, Client, in_client.dropped, s_dropped);
     if (dropped != NULL)
         made = new_array(layout, ref, Py_None, client, dropped);
     Py_XDECREF(ref);
@@ -51,7 +51,7 @@ static PyObject *window_on(PyObject *array, PyObject *offset, PyObject *layout)
         return NULL;
     PyObject *given[] = {handle_in(ref), start, AT(layout, in_layout.shape), AT(layout, in_layout.strides),
                          AT(layout, in_layout.dtype_text), order};
-    view = PyObject_Vectorcall(View, given, 6, NULL);
+    view = new_view(given);
     if (view != NULL)
         made = new_array(layout, view, root == Py_None ? array : root, AT(array, in_array.client), Py_None);
     Py_XDECREF(view);
@@ -114,52 +114,90 @@ static int bound_of(PyObject *given, long long extent, long long *bound)
     return 1;
 }
 
-/* Where an index of one axis begins, and the length of what it shows, None for an int within bounds; 1, or 0 if there is
- * more to it, -1 with an error. */
-static int run_of(PyObject *given, long long extent, long long *start, PyObject **length)
+/* Where an index of one axis begins, and the length of what it shows, -1 for an int within bounds; 1, or 0 if there is
+ * more to it. */
+static int run_of(PyObject *given, long long extent, long long *start, long long *length)
 {
     long long stop = extent;
     int over = 0;
     if (PyLong_CheckExact(given)) {
         *start = PyLong_AsLongLongAndOverflow(given, &over);
         *start += *start < 0 ? extent : 0;
-        *length = Py_NewRef(Py_None);
+        *length = -1;
         return !over && *start >= 0 && *start < extent;
     }
     PySliceObject *slice = (PySliceObject *)given;
     if (!PySlice_Check(given) || slice->step != Py_None || !bound_of(slice->start, extent, start)
         || !bound_of(slice->stop, extent, &stop))
         return 0;
-    *length = PyLong_FromLongLong(stop > *start ? stop - *start : 0);
-    return *length == NULL ? -1 : 1;
+    *length = stop > *start ? stop - *start : 0;
+    return 1;
+}
+
+/* Lengths that were asked for lately, and what shows them, each where its layout and lengths say. */
+enum { MOST_AXES = 8, SEEN_RUNS = 256 };
+typedef struct { PyObject *layout, *shown; Py_ssize_t count; long long lengths[MOST_AXES]; } Run;
+static Run seen_runs[SEEN_RUNS];
+
+/* What has these lengths of its first axes, as Python remembers. Borrowed; NULL if it is not known, or an error. */
+static PyObject *remembered_run(PyObject *layout, const long long *lengths, Py_ssize_t count)
+{
+    PyObject *key = PyTuple_New(count + 1), *found = NULL;
+    if (key == NULL)
+        return NULL;
+    PyTuple_SET_ITEM(key, 0, Py_NewRef(layout));
+    for (Py_ssize_t axis = 0; axis < count; axis++)
+        PyTuple_SET_ITEM(key, axis + 1, lengths[axis] < 0 ? Py_NewRef(Py_None) : PyLong_FromLongLong(lengths[axis]));
+    if (!PyErr_Occurred())
+        found = PyDict_GetItemWithError(runs, key);
+    Py_DECREF(key);
+    return IS(found, Layout) ? found : NULL;
+}
+
+/* As that, which is not asked again for what was asked lately. */
+static PyObject *run_shown(PyObject *layout, const long long *lengths, Py_ssize_t count)
+{
+    size_t place = (size_t)layout >> 4;
+    for (Py_ssize_t axis = 0; axis < count; axis++)
+        place = place * 31 + (size_t)lengths[axis];
+    Run *run = &seen_runs[place % SEEN_RUNS];
+    size_t bytes = (size_t)count * sizeof(*lengths);
+    if (run->layout == layout && run->count == count && !memcmp(run->lengths, lengths, bytes))
+        return run->shown;
+    PyObject *found = remembered_run(layout, lengths, count), *gone[] = {run->layout, run->shown};
+    if (found == NULL)
+        return NULL;
+    run->layout = Py_NewRef(layout);
+    run->shown = Py_NewRef(found);
+    run->count = count;
+    memcpy(run->lengths, lengths, bytes);
+    Py_XDECREF(gone[0]);
+    Py_XDECREF(gone[1]);
+    return found;
 }
 
 /* Find the window that ints and slices without a step select, as `_run`: as `find_window`. */
 static int find_run(PyObject *layout, PyObject **given, Py_ssize_t count, PyObject **offset, PyObject **shown)
 {
-    PyObject *shape = AT(layout, in_layout.shape), *strides = AT(layout, in_layout.strides), *key, *found = NULL;
+    PyObject *shape = AT(layout, in_layout.shape), *strides = AT(layout, in_layout.strides), *found;
+    long long start, sum = 0, step, lengths[MOST_AXES];
     if (!PyTuple_CheckExact(shape) || !PyTuple_CheckExact(strides) || !count || count > PyTuple_GET_SIZE(shape)
-        || (key = PyTuple_New(count + 1)) == NULL)
-        return PyErr_Occurred() ? -1 : 0;
-    PyTuple_SET_ITEM(key, 0, Py_NewRef(layout));
-    long long start, sum = 0, step;
-    int is_plain = 1;
-    for (Py_ssize_t axis = 0; axis < count && is_plain > 0; axis++) {
-        PyObject *length = NULL;
+        || count > MOST_AXES)
+        return 0;
+    for (Py_ssize_t axis = 0; axis < count; axis++) {
         start = 0;
-        is_plain = run_of(given[axis], PyLong_AsLongLong(PyTuple_GET_ITEM(shape, axis)), &start, &length);
-        PyTuple_SET_ITEM(key, axis + 1, length);
+        if (!run_of(given[axis], PyLong_AsLongLong(PyTuple_GET_ITEM(shape, axis)), &start, &lengths[axis]))
+            return 0;
         step = PyLong_AsLongLong(PyTuple_GET_ITEM(strides, axis));
-        if (is_plain > 0 && (__builtin_mul_overflow(start, step, &step) || __builtin_add_overflow(sum, step, &sum)))
-            is_plain = 0;
+        if (__builtin_mul_overflow(start, step, &step) || __builtin_add_overflow(sum, step, &sum))
+            return 0;
     }
-    if (is_plain > 0)
-        found = PyDict_GetItemWithError(runs, key);
-    if (found != NULL && IS(found, Layout)
-        && (*offset = PyLong_FromLongLong(AT(layout, in_layout.size) == zero ? 0 : sum)) != NULL)
-        *shown = Py_NewRef(found);
-    Py_DECREF(key);
-    return *offset != NULL ? 1 : PyErr_Occurred() ? -1 : 0;
+    if ((found = run_shown(layout, lengths, count)) == NULL)
+        return PyErr_Occurred() ? -1 : 0;
+    if ((*offset = PyLong_FromLongLong(AT(layout, in_layout.size) == zero ? 0 : sum)) == NULL)
+        return -1;
+    *shown = Py_NewRef(found);
+    return 1;
 }
 
 /* Find the window that an index selects, as `known_window`: 1 with new references, 0 if it is not known, -1. */

@@ -16,6 +16,8 @@
 #include <sched.h>
 
 #include "parts.h"
+#include "made.h"
+#include "lock.h"
 #include "mirrored.h"
 #include "recording.h"
 #include "sending.h"
@@ -58,7 +60,7 @@ static PyObject *binary_of(PyObject *name, PyObject *array, PyObject *other, PyO
         Py_XDECREF(rows);
         return NULL;
     }
-    PyObject *key = PyTuple_Pack(3, name, seen(left), seen(right));
+    PyObject *key = tuple_of(3, (PyObject *[]){name, seen(left), seen(right)});
     return apply(client, rows, key, is_number(other) ? other : NULL, operands, 2, NULL);
 }
 
@@ -82,7 +84,7 @@ WAY(inplace)
         if (is_plain(other) ? AT(other, in_array.client) == client : is_number(other) || is_scalar(other) > 0) {
             PyObject *operands[] = {target, other, target}, *rows = NULL;
             if (note_rows(target, &rows) > 0 && (!is_plain(other) || note_rows(other, &rows) > 0)) {
-                PyObject *key = PyTuple_Pack(3, seen(target), NAME, seen(other));
+                PyObject *key = tuple_of(3, (PyObject *[]){seen(target), NAME, seen(other)});
                 made = apply(client, Py_XNewRef(rows), key, is_number(other) ? other : NULL, operands, 3, target);
             }
             Py_XDECREF(rows);
@@ -97,7 +99,7 @@ static PyObject *unary_of(PyObject *name, PyObject *const *operand)
     PyObject *rows = NULL;
     if (!is_plain(operand[0]) || note_rows(operand[0], &rows) <= 0)
         return NULL;
-    PyObject *key = PyTuple_Pack(2, name, seen(operand[0]));
+    PyObject *key = tuple_of(2, (PyObject *[]){name, seen(operand[0])});
     return apply(AT(operand[0], in_array.client), rows, key, NULL, operand, 1, NULL);
 }
 
@@ -119,20 +121,7 @@ WAY(ufunc)
     return MADE_OR_PURE(made);
 }
 
-/* `dispatch.call`. */
-WAY(call)
-{
-    PyObject *made = GIVEN(3) ? call_again(args[0], args[1], args[2]) : NULL;
-    return MADE_OR_PURE(made);
-}
-
-/* ``x[key]`` of a key that is an array, which is a call like others. */
-static PyObject *chosen_by(PyObject *array, PyObject *key)
-{
-    PyObject *given = PyTuple_Pack(2, array, key), *made = given == NULL ? NULL : call_again(s_getitem, given, no_names);
-    Py_XDECREF(given);
-    return made;
-}
+#include "called.h"
 
 /* ``x[key]``. */
 WAY(getitem)
@@ -181,8 +170,8 @@ WAY(end)
         Py_RETURN_NONE;
     if (!IS(ref, Ref) || AT(args[0], in_array.layout) == NULL)
         return PURE;
-    PyObject *pair = PyTuple_Pack(2, AT(ref, in_ref.handle), AT(args[0], in_array.layout));
-    PyObject *done = pair == NULL ? NULL : PyObject_CallMethodOneArg(dropped, s_append, pair);
+    PyObject *pair = tuple_of(2, (PyObject *[]){AT(ref, in_ref.handle), AT(args[0], in_array.layout)});
+    PyObject *done = pair == NULL ? NULL : call_method(&to_append, dropped, s_append, pair);
     Py_XDECREF(pair);
     return done;
 }
@@ -260,7 +249,7 @@ static struct { const char *kind; vectorcallfunc call; } ways[] = {
     {"binary", binary}, {"reflected", reflected}, {"inplace", inplace}, {"unary", unary}, {"getitem", getitem},
     {"looked", looked}, {"setitem", setitem}, {"end", end}, {"small", small}, {"view_of", view_of}, {"site", site},
     {"note", noted}, {"ufunc", ufunc}, {"call", call}, {"ask", asked}, {"answer", answered}, {"hear", heard},
-    {"launched", launched}, {NULL, NULL},
+    {"launched", launched}, {"method", called}, {"matmul", matmul}, {NULL, NULL},
 };
 
 /* --- the class of the ways ---------------------------------------------------------------------------------------- */
@@ -409,7 +398,10 @@ PyMODINIT_FUNC PyInit__core(void)
         if ((*texts[i].value = PyUnicode_InternFromString(texts[i].text)) == NULL)
             return NULL;
     if ((no_names = PyDict_New()) == NULL || (zero = PyLong_FromLong(0)) == NULL || (one = PyLong_FromLong(1)) == NULL
-        || (never = PyFloat_FromDouble(0)) == NULL || PyType_Ready(&QuickType) < 0)
+        || (never = PyFloat_FromDouble(0)) == NULL || PyType_Ready(&QuickType) < 0 || PyType_Ready(&LockType) < 0)
         return NULL;
-    return PyModule_Create(&definition);
+    PyObject *made = PyModule_Create(&definition);
+    if (made != NULL && PyModule_AddObjectRef(made, "Lock", (PyObject *)&LockType) < 0)
+        Py_CLEAR(made);
+    return made;
 }

@@ -41,7 +41,7 @@ static int is_within(PyObject *form, PyObject *number)
 static int find_remembered(PyObject *client, PyObject *key, PyObject **pipeline, PyObject **form)
 {
     *form = NULL;
-    if ((*pipeline = PyObject_GetAttr(client, s_pipeline)) == NULL)
+    if ((*pipeline = part(client, Client, in_client.pipeline, s_pipeline)) == NULL)
         return -1;
     PyObject *forms = PyObject_TypeCheck(*pipeline, (PyTypeObject *)Recorder) ? AT(*pipeline, in_recorder.forms) : NULL;
     if (forms == NULL || !PyDict_Check(forms) || AT(*pipeline, in_recorder.memory) == NULL)
@@ -54,7 +54,7 @@ static int find_remembered(PyObject *client, PyObject *key, PyObject **pipeline,
 static int is_small(PyObject *pipeline, PyObject *bytes)
 {
     PyObject *most = part(AT(pipeline, in_recorder.memory), MemoryModel, in_memory.small_bytes, s_small_bytes);
-    int fits = most == NULL ? -1 : PyObject_RichCompareBool(bytes, most, Py_LE);
+    int fits = most == NULL ? -1 : is_at_most(bytes, most);
     Py_XDECREF(most);
     return fits;
 }
@@ -106,7 +106,7 @@ static PyObject *fresh_later(PyObject *client, PyObject *pipeline, PyObject *han
 /* Whether all goes to the first device's default stream: 1, 0, or -1 with an error. */
 static int is_in_one_stream(PyObject *client)
 {
-    PyObject *streams = PyObject_GetAttr(client, s_streams);
+    PyObject *streams = part(client, Client, in_client.streams, s_streams);
     int is_used = streams == NULL ? -1 : truth(streams, Streams, in_streams.is_used, s_is_used);
     Py_XDECREF(streams);
     return is_used < 0 ? -1 : !is_used;
@@ -183,13 +183,13 @@ static PyObject *store(PyObject *array, PyObject *offset, PyObject *layout, PyOb
     int is_array = is_plain(value);
     if (is_array && AT(value, in_array.client) != client)
         return NULL;
-    PyObject *key = PyTuple_Pack(3, layout, is_array ? s_store : s_set, seen(value));
+    PyObject *key = tuple_of(3, (PyObject *[]){layout, is_array ? s_store : s_set, seen(value)});
     if (find_form(client, key, is_array ? NULL : value, 0, &pipeline, &form) > 0)
         window = window_on(array, offset, layout);
     if (window != NULL && is_array)
-        given = PyTuple_Pack(2, AT(window, in_array.ref), AT(value, in_array.ref));
+        given = tuple_of(2, (PyObject *[]){AT(window, in_array.ref), AT(value, in_array.ref)});
     else if (window != NULL)
-        given = PyTuple_Pack(3, AT(window, in_array.ref), whole, value);
+        given = tuple_of(3, (PyObject *[]){AT(window, in_array.ref), whole, value});
     if (given != NULL)
         handle = note(pipeline, form, given, 0, Py_None, zero);
     int is_done = handle != NULL;

@@ -3,7 +3,7 @@
 /* --- what Python has told us about itself ------------------------------------------------------------------------- */
 
 static PyObject *ArrayCore, *array_class, *Layout, *Recorder, *OpenBatch, *Form, *Cost, *HostMirror, *MemoryModel, *Streams, *Worth, *Op, *Ref, *View, *Site;
-static PyObject *nothing, *of_device, *theirs, *not_theirs, *is_theirs, *targets, *windows, *rows,
+static PyObject *Client, *nothing, *of_device, *theirs, *not_theirs, *is_theirs, *targets, *windows, *rows,
     *runs;
 static PyObject *scalars, *sent_number, *Ufunc;
 static PyObject *Answer, *Batch, *batch_ops, *Connection, *ConnectionLost, *Credit, *decode, *encode, *first_ops, *Link, *most_header_bytes, *until_done, *yield_seconds, *handles_per_call, *Inbox, *looking, *monotonic, *Refused, *Reply, *turn_seconds;
@@ -25,7 +25,7 @@ static struct { const char *name; PyObject **value; } parts[] = {
     {"doubted", &doubted}, {"Forms", &Forms}, {"List", &List},
     {"Counted", &Counted}, {"expected", &expected}, {"Later", &Later}, {"LaterLayout", &LaterLayout}, {"Rows", &Rows}, {"SomeRows", &SomeRows},
     {"knows_masks", &knows_masks}, {"surely_some", &surely_some},
-    {"Batch", &Batch}, {"Connection", &Connection}, {"ConnectionLost", &ConnectionLost}, {"first_ops", &first_ops},
+    {"Batch", &Batch}, {"Client", &Client}, {"Connection", &Connection}, {"ConnectionLost", &ConnectionLost}, {"first_ops", &first_ops},
     {"decode", &decode}, {"encode", &encode}, {"Link", &Link}, {"most_header_bytes", &most_header_bytes}, {"until_done", &until_done},
     {"yield_seconds", &yield_seconds},
     {"Answer", &Answer}, {"batch_ops", &batch_ops}, {"Credit", &Credit}, {"handles_per_call", &handles_per_call}, {"Inbox", &Inbox},
@@ -46,7 +46,7 @@ static struct { Py_ssize_t array, client, handle, is_known, kind, most_bytes, ro
 static struct { Py_ssize_t most_bytes; } in_some_rows;
 static struct { Py_ssize_t counts; } in_counted;
 static struct { Py_ssize_t handle; } in_ref;
-static struct { Py_ssize_t offset, order, root; } in_view;
+static struct { Py_ssize_t dtype, offset, order, root, shape, strides; } in_view;
 static struct { Py_ssize_t args, drop, kwargs, name, orders, out, reuse, stream, want; } in_op;
 static struct { Py_ssize_t is_long; } in_cost;
 static struct { Py_ssize_t budget; } in_worth;
@@ -54,6 +54,7 @@ static struct { Py_ssize_t barred, is_on, known, worth; } in_mirror;
 static struct { Py_ssize_t held, small_bytes; } in_memory;
 static struct { Py_ssize_t is_used; } in_streams;
 static struct { Py_ssize_t verb; } in_ufunc;
+static struct { Py_ssize_t dropped, pipeline, streams; } in_client;
 static struct { Py_ssize_t marks, messages, sent; } in_credit;
 static struct { Py_ssize_t answers, awaited, chunks, failures, journal, moved_at, received, retention, untold_bytes, untold_reads; } in_inbox;
 static struct { Py_ssize_t done, seq, value, warnings; } in_reply;
@@ -84,13 +85,16 @@ static struct { PyObject **type; const char *name; Py_ssize_t *place; } slots[] 
     {&LaterLayout, "rows", &in_later.rows}, {&SomeRows, "most_bytes", &in_some_rows.most_bytes},
     {&Counted, "counts", &in_counted.counts},
     {&Ref, "handle", &in_ref.handle}, {&View, "offset", &in_view.offset}, {&View, "order", &in_view.order},
-    {&View, "root", &in_view.root}, {&Op, "args", &in_op.args}, {&Op, "drop", &in_op.drop},
+    {&View, "root", &in_view.root}, {&View, "dtype", &in_view.dtype}, {&View, "shape", &in_view.shape},
+    {&View, "strides", &in_view.strides}, {&Op, "args", &in_op.args}, {&Op, "drop", &in_op.drop},
     {&Op, "kwargs", &in_op.kwargs}, {&Op, "name", &in_op.name}, {&Op, "orders", &in_op.orders}, {&Op, "out", &in_op.out},
     {&Op, "reuse", &in_op.reuse}, {&Op, "stream", &in_op.stream}, {&Op, "want", &in_op.want}, {&Cost, "is_long", &in_cost.is_long},
     {&Worth, "budget", &in_worth.budget}, {&HostMirror, "barred", &in_mirror.barred},
     {&HostMirror, "is_on", &in_mirror.is_on}, {&HostMirror, "known", &in_mirror.known},
     {&HostMirror, "worth", &in_mirror.worth}, {&MemoryModel, "held", &in_memory.held},
     {&MemoryModel, "small_bytes", &in_memory.small_bytes}, {&Streams, "is_used", &in_streams.is_used},
+    {&Client, "dropped", &in_client.dropped}, {&Client, "pipeline", &in_client.pipeline},
+    {&Client, "streams", &in_client.streams},
     {&Ufunc, "_verb", &in_ufunc.verb}, {&Inbox, "answers", &in_inbox.answers}, {&Inbox, "_awaited", &in_inbox.awaited},
     {&Inbox, "_chunks", &in_inbox.chunks}, {&Inbox, "_failures", &in_inbox.failures},
     {&Credit, "_marks", &in_credit.marks}, {&Credit, "_messages", &in_credit.messages}, {&Credit, "_sent", &in_credit.sent}, {&Inbox, "_journal", &in_inbox.journal},
@@ -163,7 +167,10 @@ static PyObject *part(PyObject *object, PyObject *type, Py_ssize_t place, PyObje
 /* 1 or 0 as such an attribute is true or not, -1 with an error. */
 static int truth(PyObject *object, PyObject *type, Py_ssize_t place, PyObject *name)
 {
-    PyObject *found = part(object, type, place, name);
+    PyObject *found = IS(object, type) ? AT(object, place) : NULL;
+    if (found == Py_True || found == Py_False)
+        return found == Py_True;
+    found = part(object, type, place, name);
     int is_true = found == NULL ? -1 : PyObject_IsTrue(found);
     Py_XDECREF(found);
     return is_true;

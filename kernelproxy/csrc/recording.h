@@ -2,6 +2,40 @@
 
 /* --- where the user's code is ------------------------------------------------------------------------------------- */
 
+/* Places that ops were recorded at lately, each where its code and instruction say. In a loop they come again. */
+enum { SEEN_SITES = 256 };
+static struct { PyObject *site; int at; } seen_sites[SEEN_SITES];
+
+static size_t seen_place(PyCodeObject *code, int at)
+{
+    return (((size_t)code >> 4) + (size_t)at / 2) % SEEN_SITES;
+}
+
+static int is_seen(PyCodeObject *code, int at)
+{
+    size_t place = seen_place(code, at);
+    PyObject *site = seen_sites[place].site;
+    return site != NULL && seen_sites[place].at == at && PyTuple_GET_ITEM(site, 0) == (PyObject *)code;
+}
+
+/* The place at an instruction of code that is the user's. A new reference. */
+static PyObject *site_in(PyCodeObject *code, int at)
+{
+    size_t place = seen_place(code, at);
+    if (is_seen(code, at))
+        return Py_NewRef(seen_sites[place].site);
+    PyObject *site = NULL, *last = PyLong_FromLong(at);
+    if (last != NULL && (site = ((PyTypeObject *)Site)->tp_alloc((PyTypeObject *)Site, 2)) != NULL) {
+        PyTuple_SET_ITEM(site, 0, Py_NewRef((PyObject *)code));
+        PyTuple_SET_ITEM(site, 1, Py_NewRef(last));
+        PyObject_GC_UnTrack(site); /* in no circle; one stays for each op that is under way */
+        seen_sites[place].at = at;
+        Py_XSETREF(seen_sites[place].site, Py_NewRef(site));
+    }
+    Py_XDECREF(last);
+    return site;
+}
+
 /* As `user_site`, looking from `skipped` frames above the one that runs. A new reference. */
 static PyObject *site_above(long skipped)
 {
@@ -11,20 +45,14 @@ static PyObject *site_above(long skipped)
         PyFrameObject *above;
         if (skipped-- <= 0) {
             PyCodeObject *code = PyFrame_GetCode(frame);
-            int found = PySet_Contains(theirs, code->co_filename);
+            int found = is_seen(code, PyFrame_GetLasti(frame)) ? 1 : PySet_Contains(theirs, code->co_filename);
             if (found == 0 && (found = PySet_Contains(not_theirs, code->co_filename)) >= 0) {
                 PyObject *said = found ? Py_NewRef(Py_False) : PyObject_CallOneArg(is_theirs, code->co_filename);
                 found = said == NULL ? -1 : PyObject_IsTrue(said);
                 Py_XDECREF(said);
             }
             if (found != 0) {
-                PyObject *site = NULL, *last = found > 0 ? PyLong_FromLong(PyFrame_GetLasti(frame)) : NULL;
-                if (last != NULL && (site = ((PyTypeObject *)Site)->tp_alloc((PyTypeObject *)Site, 2)) != NULL) {
-                    PyTuple_SET_ITEM(site, 0, Py_NewRef((PyObject *)code));
-                    PyTuple_SET_ITEM(site, 1, Py_NewRef(last));
-                    PyObject_GC_UnTrack(site); /* in no circle; one stays for each op that is under way */
-                }
-                Py_XDECREF(last);
+                PyObject *site = found > 0 ? site_in(code, PyFrame_GetLasti(frame)) : NULL;
                 Py_DECREF(code);
                 Py_DECREF(frame);
                 return site;
@@ -67,7 +95,7 @@ static int is_taken_over(PyObject *ops, PyObject *handle)
         return taken;
     PyObject *given[] = {AT(last, in_op.name), AT(last, in_op.out), args, AT(last, in_op.drop), AT(last, in_op.want),
                          AT(last, in_op.kwargs), AT(last, in_op.stream), handle, AT(last, in_op.orders)};
-    PyObject *made = PyObject_Vectorcall(Op, given, 9, NULL);
+    PyObject *made = new_op(given);
     return made == NULL || PyList_SetItem(ops, place, made) < 0 ? -1 : 1;
 }
 
@@ -107,7 +135,7 @@ static int take_over(
         int taken = spare != Py_None && spare == AT(batch, in_batch.made) && count ? is_taken_over(ops, handle) : 0;
         if (taken == 0 && spare != Py_None && spare == reusable)
             *reuse = Py_NewRef(handle);
-        else if (taken == 0 && (*drop = PyTuple_Pack(1, handle)) == NULL)
+        else if (taken == 0 && (*drop = tuple_of(1, &handle)) == NULL)
             taken = -1;
         Py_DECREF(first);
         return taken < 0 ? -1 : 0;
@@ -120,7 +148,7 @@ static int take_over(
 static int is_in(PyObject *object, PyObject *type, Py_ssize_t place, PyObject *name, PyObject *handle)
 {
     PyObject *all = part(object, type, place, name);
-    int found = all == NULL ? -1 : PySequence_Contains(all, handle);
+    int found = all == NULL ? -1 : holds(all, handle);
     Py_XDECREF(all);
     return found;
 }
@@ -129,7 +157,7 @@ static int is_in(PyObject *object, PyObject *type, Py_ssize_t place, PyObject *n
 static int take_dropped(PyObject *dropped, PyObject *memory, PyObject *mirror, Py_ssize_t gone)
 {
     while (gone-- > 0) {
-        PyObject *done = NULL, *pair = PyObject_CallMethodNoArgs(dropped, s_popleft);
+        PyObject *done = NULL, *pair = call_method(&to_popleft, dropped, s_popleft, NULL);
         PyObject *handle = pair == NULL ? NULL : PySequence_GetItem(pair, 0);
         int found = handle == NULL ? -1 : is_in(memory, MemoryModel, in_memory.held, s_held, handle);
         if (found > 0) {
@@ -152,15 +180,26 @@ static int take_dropped(PyObject *dropped, PyObject *memory, PyObject *mirror, P
     return 0;
 }
 
+/* As ``list[place:] = [item]``: 0, or -1 with an error. */
+static int put_from(PyObject *list, Py_ssize_t place, PyObject *item)
+{
+    if (PyList_GET_SIZE(list) == place)
+        return PyList_Append(list, item);
+    PyObject *one = PyList_New(1);
+    if (one == NULL)
+        return -1;
+    PyList_SET_ITEM(one, 0, Py_NewRef(item));
+    int failed = PyList_SetSlice(list, place, PY_SSIZE_T_MAX, one);
+    Py_DECREF(one);
+    return failed;
+}
+
 /* As `OpenBatch.add`; the place of the op, -1 with an error. */
 static Py_ssize_t add(PyObject *batch, PyObject *op, PyObject *site, PyObject *cost, PyObject *made)
 {
     PyObject *ops = AT(batch, in_batch.ops);
     Py_ssize_t place = PyList_GET_SIZE(ops);
-    PyObject *number = PyLong_FromSsize_t(place);
-    int failed = number == NULL || PyDict_SetItem(AT(batch, in_batch.sites), number, site) < 0;
-    Py_XDECREF(number);
-    if (failed)
+    if (put_from(AT(batch, in_batch.sites), place, site) < 0)
         return -1;
     put(batch, in_batch.made, Py_None);
     if (PyList_Append(ops, op) < 0)
@@ -173,7 +212,7 @@ static int is_open(PyObject *batch)
 {
     return IS(batch, OpenBatch) && IS(AT(batch, in_batch.ops), (PyObject *)&PyList_Type)
         && IS(AT(batch, in_batch.costs), (PyObject *)&PyList_Type)
-        && IS(AT(batch, in_batch.sites), (PyObject *)&PyDict_Type) && AT(batch, in_batch.first) != NULL;
+        && IS(AT(batch, in_batch.sites), (PyObject *)&PyList_Type) && AT(batch, in_batch.first) != NULL;
 }
 
 /* The handle `next` on the device of `stream`: a new reference, NULL with an error. */
@@ -237,7 +276,7 @@ static Py_ssize_t note_locked(
     leave_alone(drop);
     PyObject *given[] = {AT(form, in_form.name), *out, args, drop ? drop : Py_None, nothing, kwargs, stream,
                          reuse ? reuse : zero, AT(form, in_form.orders)};
-    if ((op = PyObject_Vectorcall(Op, given, 9, NULL)) == NULL || (site = site_above(skipped)) == NULL)
+    if ((op = new_op(given)) == NULL || (site = site_above(skipped)) == NULL)
         goto end;
     if ((place = add(batch, op, site, AT(form, in_form.cost), AT(form, in_form.reusable))) < 0)
         goto end;
@@ -290,22 +329,19 @@ static PyObject *note(
     PyObject *out = NULL, *type, *value, *trace, *lock = at(self, in_recorder.lock);
     if (lock == NULL)
         return NULL;
-    PyObject *got = PyObject_CallMethodNoArgs(lock, s_acquire);
-    if (got == NULL) {
+    if (take(lock) < 0) {
         Py_DECREF(lock);
         return NULL;
     }
-    Py_DECREF(got);
     Py_ssize_t place = note_locked(self, form, args, skipped, kwargs, stream, &out);
     PyErr_Fetch(&type, &value, &trace);
-    got = PyObject_CallMethodNoArgs(lock, s_release);
+    int failed = let_go(lock);
     Py_DECREF(lock);
     if (type != NULL) {
         PyErr_Clear();
         PyErr_Restore(type, value, trace);
     }
-    if (got == NULL || place < 0 || send_on(self, form, place) < 0)
+    if (failed || place < 0 || send_on(self, form, place) < 0)
         Py_CLEAR(out);
-    Py_XDECREF(got);
     return out;
 }

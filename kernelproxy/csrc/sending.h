@@ -45,13 +45,15 @@ static PyObject *successor_of(PyObject *batch)
         return NULL;
     const Py_ssize_t none[] = {in_batch.bytes, in_batch.kept_bytes, in_batch.size};
     const Py_ssize_t no_time[] = {in_batch.seconds, in_batch.sent_at};
-    const Py_ssize_t lists[] = {in_batch.costs, in_batch.frames, in_batch.ops};
+    const Py_ssize_t lists[] = {in_batch.costs, in_batch.frames, in_batch.ops, in_batch.sites};
     int failed = fill(fresh, in_batch.made, Py_NewRef(Py_None));
     for (int i = 0; i < 3; i++)
-        failed |= fill(fresh, none[i], Py_NewRef(zero)) | fill(fresh, lists[i], PyList_New(0));
+        failed |= fill(fresh, none[i], Py_NewRef(zero));
+    for (int i = 0; i < 4; i++)
+        failed |= fill(fresh, lists[i], PyList_New(0));
     for (int i = 0; i < 2; i++)
         failed |= fill(fresh, no_time[i], Py_NewRef(never));
-    failed |= fill(fresh, in_batch.sites, PyDict_New()) | fill(fresh, in_batch.first, PyLong_FromSsize_t(first))
+    failed |= fill(fresh, in_batch.first, PyLong_FromSsize_t(first))
         | fill(fresh, in_batch.last, PyLong_FromSsize_t(first - 1));
     if (failed)
         Py_CLEAR(fresh);

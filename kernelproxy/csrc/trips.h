@@ -6,12 +6,11 @@
 /* Release a lock, whatever has been raised meanwhile, which stays raised: 0, or -1 if anything was. */
 static int let_go_of(PyObject *lock)
 {
-    PyObject *type, *value, *trace, *done;
+    PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
-    done = PyObject_CallMethodNoArgs(lock, s_release);
-    Py_XDECREF(done);
+    int failed = let_go(lock);
     if (type == NULL)
-        return done == NULL ? -1 : 0;
+        return failed;
     PyErr_Clear();
     PyErr_Restore(type, value, trace);
     return -1;
@@ -180,23 +179,20 @@ static int send_sealed(PyObject *self, PyObject *inbox, PyObject *batch)
 static PyObject *ask(
     PyObject *self, PyObject *name, PyObject *args, PyObject *want, PyObject *kwargs, PyObject *stream)
 {
-    PyObject *seq = NULL, *sealed = NULL, *done, *inbox = PyObject_GetAttr(self, s_inbox);
+    PyObject *seq = NULL, *sealed = NULL, *inbox = PyObject_GetAttr(self, s_inbox);
     if (!IS(inbox, Inbox)) {
         Py_XDECREF(inbox);
         return NULL;
     }
     PyObject *lock = at(self, in_recorder.lock);
     int failed = lock == NULL ? -1 : 0;
-    if (!failed && (done = PyObject_CallMethodNoArgs(lock, s_acquire)) != NULL) {
-        Py_DECREF(done);
+    if (!failed && (failed = take(lock)) == 0) {
         failed = ask_locked(self, inbox, name, args, want, kwargs, stream, &seq, &sealed);
         if (let_go_of(lock) < 0)
             failed = -1;
         if (!failed)
             failed = send_sealed(self, inbox, sealed);
     }
-    else
-        failed = -1;
     if (failed) { /* whatever it is, nobody will ask for the answer */
         if (seq != NULL)
             call_behind(inbox, s_forget, seq);

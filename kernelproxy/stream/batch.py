@@ -24,14 +24,14 @@ class OpenBatch(Entry):
     def __init__(self, first: int) -> None:
         super().__init__(first)
         self.made: Layout | None = None
-        self.sites: dict[int, Site | None] = {}
+        self.sites: list[Site | None] = []
         self.costs: list[Cost] = []
         self.seconds = self.sent_at = 0.0
 
     def add(self, op: Op, site: Site | None, cost: Cost, made: Layout | None = None) -> int:
         """Append ``op``, which was recorded at ``site`` and will take ``cost``, and return its place."""
         place = len(self.ops)
-        self.sites[place] = site
+        self.sites[place:] = [site]  # an interrupt may have left one of an op that never came
         self.made = None  # an interrupt before the op is there leaves the one before it as it is
         self.ops.append(op)
         self.made = made
@@ -40,7 +40,7 @@ class OpenBatch(Entry):
 
     def at(self, place: int) -> tuple[Op, Site | None]:
         """Return the op at ``place``, and where it was recorded."""
-        return self.ops[place], self.sites.get(place)
+        return self.ops[place], self.sites[place]
 
     def successor(self) -> OpenBatch:
         """Return the empty batch that goes on where this one ends."""
@@ -49,5 +49,5 @@ class OpenBatch(Entry):
     def part(self, place: int) -> Self:
         """Return a batch with nothing but the op at ``place``."""
         part = super().part(place)
-        part.sites, part.costs = {0: self.sites.get(place)}, self.costs[place : place + 1]
+        part.sites, part.costs = self.sites[place : place + 1], self.costs[place : place + 1]
         return part

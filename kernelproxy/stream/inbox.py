@@ -175,7 +175,7 @@ class Inbox:
         if len(self._cancelled_sites) > _REMEMBERED_SITES:
             self._cancelled_sites.clear()
         waiting = list(self._journal.waiting())
-        self._cancelled_sites |= {batch.first + place: batch.sites.get(place) for batch, place in waiting}
+        self._cancelled_sites |= {batch.first + place: batch.sites[place] for batch, place in waiting}
 
     # --- for whoever reads --------------------------------------------------------------------------------------------
 

@@ -388,8 +388,8 @@ class Pipeline(Recorder):
 
     def leave_to_parent(self, why: WorkbenchError) -> None:
         """Let every use raise ``why``, in a process that was forked from the one whose threads may hold our locks."""
-        self._recording, self._io = threading.RLock(), threading.RLock()
-        self.reading = self._io
+        self.recording = self._recording = compiled.lock()
+        self.reading = self._io = threading.RLock()
         self.end(why)
 
     def end(self, why: WorkbenchError) -> None:

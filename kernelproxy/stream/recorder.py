@@ -6,7 +6,6 @@ doing a step twice is harmless.
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
@@ -64,7 +63,7 @@ class Recorder(ABC):
     def __init__(self, memory: MemoryModel) -> None:
         #: So that OutOfMemoryError comes at its own line.
         self.memory = memory
-        self.recording = self._recording = threading.RLock()  #: held for moments, by whoever changes the open batch
+        self.recording = self._recording = compiled.lock()  #: held for moments, by whoever changes the open batch
         #: The batch that ops are being recorded into.
         self.open_batch = OpenBatch(1)
         #: The handle that is given next.

@@ -352,7 +352,7 @@ def test_the_line_of_a_call_that_is_found_again_is_the_users() -> None:
     call = "cp.sum(x); x.sum(); x[2] = 1.0; z[1:-1] = x[1:-1]; cp.add(x, y, out=z); cp.zeros(3)"
     pipeline = _recorded(f"for _ in range(3): {call}")
     with pipeline.recording:
-        sites = list(pipeline.open_batch.sites.values())
+        sites = list(pipeline.open_batch.sites)
     assert len(sites) >= 18
     assert {site.code.co_filename for site in sites[-18:]} == {"the user's"}
 

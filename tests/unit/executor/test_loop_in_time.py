@@ -80,6 +80,7 @@ class Played:
     def go(self) -> Step:
         """Carry out one step, and return it."""
         step = self.loop.next_step(self.notebook, self.now)
+        assert step == loops.next_step(self.loop.look(self.notebook), self.now)  # whichever way it was found
         self.now += 1e-6
         if isinstance(step, Run):
             self.ran, self.notebook.ops = self.ran + 1, self.notebook.ops - 1

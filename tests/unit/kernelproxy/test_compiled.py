@@ -49,7 +49,7 @@ def turn(x: Any, y: Any) -> None:
     x[1:-1] += y[2:]
     assert (-z).shape == (x < z).shape
     assert x[1:-1][::2].base is x
-    assert x[3].ndim == x.sum().ndim == 0
+    assert x[3].ndim == x.sum().ndim == (x @ y).ndim == x.max(axis=0, keepdims=False).ndim == 0
     call_again(x, y, z)
 
 
@@ -108,6 +108,20 @@ def test_both_ways_record_the_same_at_the_same_places(client: Client) -> None:
     empty(client.pipeline)
     assert recorded(client, True) == pure
     assert len(pure) > 60
+
+
+@pytest.mark.parametrize("are_used", [False, True])
+def test_where_an_op_never_came_the_next_one_is(client: Client, are_used: bool) -> None:
+    x = make("cupy.zeros")(30)
+    for _ in range(2):  # and then it is known
+        assert (x + x).ndim == 1
+    empty(client.pipeline)
+    batch = client.pipeline.open_batch
+    batch.sites.append(None)  # as an interrupt leaves it that strikes before the op is there
+    with compiled.used(are_used):
+        assert (x + x).ndim == (x * x).ndim
+    assert len(batch.sites) == len(batch.ops) == 2
+    assert None not in batch.sites
 
 
 @needs_core

@@ -31,7 +31,7 @@ class Contended:
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         with self._lock:
             self._turn()
-        return bool(self._lock.acquire(blocking, timeout))
+        return bool(self._lock.acquire(blocking))
 
     def release(self) -> None:
         self._lock.release()
