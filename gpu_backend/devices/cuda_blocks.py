@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import logging
 from collections.abc import Callable
 
 import cupy
@@ -15,6 +16,8 @@ from gpu_backend.devices.launching import Launcher
 from gpu_backend.opstream.layout import Layout
 from gpu_backend.transport.copying import address_of
 from gpu_backend.wire.values import SMALL_BYTES
+
+log = logging.getLogger("devices")
 
 #: By names of their own: a read is waited for.
 _copy, _synchronize = runtime.memcpyAsync, runtime.streamSynchronize
@@ -55,8 +58,8 @@ class CudaBlocks:
         if read is None:
             _copy(self._stage_at, address, size_bytes, _TO_HOST, 0)
             _synchronize(0)
-            self._note_copied()
             read = self._staged[:size_bytes].tobytes()
+            self._note_copied()
         self._is_writing = False
         return read
 
@@ -64,7 +67,10 @@ class CudaBlocks:
         """Note that a copy was read; when there have been enough, others are read by a kernel."""
         self._reads += 1
         if self._reads == _WORTH_A_KERNEL and self._launcher is not None:
-            self._reader = make_reader(self._launcher, self._stage_at, self._stage_at + SMALL_BYTES)
+            try:
+                self._reader = make_reader(self._launcher, self._stage_at, self._stage_at + SMALL_BYTES)
+            except Exception:  # whatever it is, such as no memory: copies bring the same
+                log.exception("the kernel for small reads cannot be loaded")
 
     def write(self, address: int, data: bytes) -> None:
         """Put ``data`` into memory, in the order of the default stream."""

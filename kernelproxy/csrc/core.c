@@ -38,6 +38,7 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc call;
     PyObject *pure, *name;
+    PyObject *weakrefs;
 } Quick;
 
 #define PURE PyObject_Vectorcall(((Quick *)quick)->pure, args, flags, names)
@@ -252,61 +253,7 @@ static struct { const char *kind; vectorcallfunc call; } ways[] = {
     {"launched", launched}, {"method", called}, {"matmul", matmul}, {NULL, NULL},
 };
 
-/* --- the class of the ways ---------------------------------------------------------------------------------------- */
-
-static void quick_dealloc(Quick *self)
-{
-    Py_XDECREF(self->pure);
-    Py_XDECREF(self->name);
-    PyObject_Free(self);
-}
-
-static PyObject *quick_get(PyObject *self, PyObject *object, PyObject *type)
-{
-    (void)type;
-    return object == NULL || object == Py_None ? Py_NewRef(self) : PyMethod_New(self, object);
-}
-
-/* What is asked of a way is what its Python function says: its name, its text, its signature. */
-static PyObject *quick_getattro(PyObject *self, PyObject *name)
-{
-    PyObject *found = PyObject_GenericGetAttr(self, name);
-    if (found == NULL && PyErr_ExceptionMatches(PyExc_AttributeError)) {
-        PyErr_Clear();
-        found = PyObject_GetAttr(((Quick *)self)->pure, name);
-    }
-    return found;
-}
-
-static PyObject *quick_doc(PyObject *self, void *closure)
-{
-    (void)closure;
-    return PyObject_GetAttrString(((Quick *)self)->pure, "__doc__");
-}
-
-static PyObject *quick_repr(PyObject *self)
-{
-    return PyObject_Repr(((Quick *)self)->pure);
-}
-
-static PyMemberDef quick_members[] = {
-    {"__wrapped__", T_OBJECT_EX, offsetof(Quick, pure), READONLY, NULL}, {NULL, 0, 0, 0, NULL},
-};
-static PyGetSetDef quick_getset[] = {{"__doc__", quick_doc, NULL, NULL, NULL}, {NULL, NULL, NULL, NULL, NULL}};
-
-static PyTypeObject QuickType = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "kernelproxy._core.Quick",
-    .tp_basicsize = sizeof(Quick),
-    .tp_dealloc = (destructor)quick_dealloc,
-    .tp_vectorcall_offset = offsetof(Quick, call),
-    .tp_call = PyVectorcall_Call,
-    .tp_repr = quick_repr,
-    .tp_getattro = quick_getattro,
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
-    .tp_members = quick_members,
-    .tp_getset = quick_getset,
-    .tp_descr_get = quick_get,
-};
+#include "quick.h"
 
 /* --- the module --------------------------------------------------------------------------------------------------- */
 
@@ -325,6 +272,7 @@ static PyObject *quick_way(PyObject *module, PyObject *args)
             made->call = ways[i].call;
             made->pure = Py_NewRef(pure);
             made->name = Py_XNewRef(name);
+            made->weakrefs = NULL;
         }
         return (PyObject *)made;
     }

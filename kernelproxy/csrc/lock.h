@@ -1,21 +1,21 @@
 /* The lock that each op takes: as `threading.RLock`, but where nobody waits it is taken and given back without a word
  * to the system, as only one thread runs here at a time. Part of core.c.
  *
- * Who has to wait does so for `turn`, which is free once for all of them whenever the lock was let go (`is_told`), and
- * then looks again: another thread may have come between.
+ * Where somebody waits for it, who gives it back leaves it in `turn`, and it is whose who takes that: one who waits can
+ * do so outside the interpreter, and need not find it free at the moment at which it runs again.
  */
 
 typedef struct {
     PyObject_HEAD
     unsigned long owner;
     Py_ssize_t depth, waiting;
-    int is_told;
+    int is_in_turn;
     PyThread_type_lock turn;
 } Lock;
 
 static PyTypeObject LockType;
 
-/* 0 once the lock may be free, -1 with an error: a signal's. */
+/* 1 once the lock is this thread's, 0 if it is to be looked at again, -1 with an error: a signal's. */
 static int wait_for(Lock *self)
 {
     PyLockStatus status;
@@ -24,21 +24,22 @@ static int wait_for(Lock *self)
     status = PyThread_acquire_lock_timed(self->turn, -1, 1);
     Py_END_ALLOW_THREADS
     self->waiting--;
-    if (status == PY_LOCK_INTR)
-        return PyErr_CheckSignals();
-    self->is_told = 0;
-    return 0;
+    return status == PY_LOCK_INTR ? PyErr_CheckSignals() : 1;
 }
 
 /* 1 once the lock is had, 0 if another thread has it and it is not waited for, -1 with an error. */
 static int lock_take(Lock *self, int waits)
 {
     unsigned long own = PyThread_get_thread_ident();
-    while (self->depth && self->owner != own) {
-        if (!waits)
+    int has = !self->is_in_turn && (!self->depth || self->owner == own);
+    while (!has) {
+        has = self->is_in_turn ? PyThread_acquire_lock(self->turn, NOWAIT_LOCK) : !self->depth;
+        if (!has && !waits)
             return 0;
-        if (wait_for(self) < 0)
+        if (!has && (has = wait_for(self)) < 0)
             return -1;
+        if (has)
+            self->is_in_turn = 0;
     }
     self->owner = own;
     self->depth++;
@@ -51,8 +52,8 @@ static int lock_let_go(Lock *self)
         PyErr_SetString(PyExc_RuntimeError, "cannot release un-acquired lock");
         return -1;
     }
-    if (--self->depth == 0 && self->waiting && !self->is_told) {
-        self->is_told = 1;
+    if (--self->depth == 0 && self->waiting) {
+        self->is_in_turn = 1;
         PyThread_release_lock(self->turn);
     }
     return 0;
@@ -97,7 +98,8 @@ static PyObject *lock_new(PyTypeObject *type, PyObject *args, PyObject *given)
 static void lock_dealloc(Lock *self)
 {
     if (self->turn != NULL) {
-        PyThread_release_lock(self->turn); /* some systems want it free, and nobody waits any more */
+        if (!self->is_in_turn)
+            PyThread_release_lock(self->turn); /* some systems want it free, and nobody waits any more */
         PyThread_free_lock(self->turn);
     }
     Py_TYPE(self)->tp_free((PyObject *)self);

@@ -75,3 +75,16 @@ def test_a_copy_brings_the_same_while_others_want_the_device(cuda: Any, blocks: 
         assert blocks.read(at + 8 * number, 8) == contents[number].tobytes()
     cuda.launcher.may_leave = True
     del memory
+
+
+def test_no_read_fails_for_want_of_the_kernel(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from gpu_backend.devices import cuda_blocks
+
+    def refuse(*_: object) -> Any:
+        raise MemoryError
+
+    monkeypatch.setattr(cuda_blocks, "make_reader", refuse)
+    found, memory = cuda_blocks.CudaBlocks(cuda.launcher), cuda.upload(np.arange(8.0))
+    for _ in range(3 * cuda_blocks._WORTH_A_KERNEL):
+        assert found.read(found.address(memory) + 8, 8) == np.float64(1).tobytes()
+    assert found._reader is None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import inspect
 import os
 import subprocess
 import sys
 import threading
+import weakref
 from importlib.util import find_spec
 from typing import Any
 
@@ -331,6 +333,14 @@ def test_a_way_says_of_itself_what_its_function_does() -> None:
     assert array.__add__.__name__ == "operator"
     assert str(inspect.signature(array.__getitem__)) == "(self, key: 'Any') -> 'Any'"
     assert array.__del__.__wrapped__ is not array.__del__
+
+
+@pytest.mark.parametrize("name", ["sum", "__getitem__", "__matmul__", "__add__"])
+def test_a_way_is_found_again_where_a_function_would_be(name: str) -> None:
+    way = getattr(make("cupy.ndarray"), name)
+    assert copy.copy(way) is copy.deepcopy(way) is way
+    assert weakref.ref(way)() is way
+    assert type(way).__name__ == "function" or way.__reduce__() == way.__qualname__
 
 
 @pytest.mark.parametrize(

@@ -124,3 +124,28 @@ def test_an_interrupt_strikes_who_waits(lock: Any) -> None:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def test_who_waits_is_not_passed_again_and_again(lock: Any) -> None:
+    """Another thread takes it time and again, and runs Python under it: there it is stopped for others to run."""
+    turns, is_over, has_begun = [0], threading.Event(), threading.Event()
+
+    def take_again() -> None:
+        while turns[0] < 20_000 and not is_over.is_set():
+            with lock:
+                for _ in range(3_000):
+                    pass
+                turns[0] += 1
+            has_begun.set()
+
+    thread = threading.Thread(target=take_again)
+    thread.start()
+    try:
+        assert has_begun.wait(SECONDS)
+        for _ in range(10):
+            with lock:
+                pass
+        assert thread.is_alive(), "it was not waited for until nobody wanted it any more"
+    finally:
+        is_over.set()
+        thread.join(SECONDS)
