@@ -335,7 +335,7 @@ class HostMirror(Held):
         if not self.is_on or layout.nbytes > MOST_BYTES:
             return False
         self.worth.note_trip()
-        if handle in self.barred or not (layout.c_contiguous or layout.f_contiguous):
+        if handle in self.barred or not is_contiguous(layout):
             return False
         if handle in self._missed:
             return True

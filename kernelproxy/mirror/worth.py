@@ -36,14 +36,13 @@ class Worth:
         if self._trips % _TRIED_AGAIN == 0:
             self._in_vain = 0
         if self._in_vain < _MOST_IN_VAIN:
-            budget = self.budget + (GRANT >> self._in_vain)
-            self.budget = budget if budget < MOST else MOST  # `min` takes longer
+            self.budget = min(MOST, self.budget + (GRANT >> self._in_vain))
 
     def note_saved(self) -> None:
         """What was computed has saved a trip."""
         self._in_vain = 0
         budget = self.budget + GRANT
-        self.budget = budget if budget < MOST else MOST
+        self.budget = budget if budget < MOST else MOST  # `min` takes longer
 
     def spend(self, nbytes: int) -> None:
         """An op that deals with so many bytes is computed, or was tried."""
