@@ -12,9 +12,9 @@ from gpu_backend.devices.launching import Launcher
 from gpu_backend.devices.segment_source import THREADS
 
 #: Elements that a block has for each of its threads, where there is more than one block.
-_PER_THREAD = 2
+_PER_THREAD = 1
 #: What one block does as fast as several, which take longer to wait for each other.
-_ONE_BLOCK = 4096
+_ONE_BLOCK = 2048
 _HEADER = Struct("<2I8x")
 
 

@@ -4,7 +4,8 @@ Each routine is a function of its own that the compiler may not inline, with an 
 as in CuPy's kernel for it (``_get_ufunc_kernel`` in ``cupy/_core/_kernel.pyx`` of CuPy 14.2). So arithmetic of two ops
 is never contracted, and each op's own is contracted as CuPy's is. One kernel goes through a table of instructions: with
 one block, whose threads wait for each other between two ops, or with several, all of which run at once, that wait for
-each other at a counter. The table is the kernel's parameter, so it needs no memory and no copy.
+each other at a counter; not where an instruction is marked to go on, since element ``i`` of each is the same thread's. The
+table is the kernel's parameter, so it needs no memory; each block copies it to where its threads read it at once.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ _HEADERS = """#include <cupy/complex.cuh>
 
 _INSTRUCTION = f"""
 struct alignas(16) Instruction {{
-  unsigned code, elements, axes, unused;
+  unsigned code, elements;
+  unsigned short axes, goes_on;
+  unsigned char widths[{OPERANDS}];
   int extents[{AXES}];
   unsigned long long places[{OPERANDS}];
   int strides[{OPERANDS}][{AXES}];
@@ -56,31 +59,49 @@ __device__ __forceinline__ char* place_of(const Instruction* op, int operand) {{
 _LOOP = """
 __device__ unsigned arrived_;
 
-__device__ __forceinline__ void run(const Instruction* code, unsigned ops, unsigned goal) {
+// Until all blocks have come, so that what any thread wrote is seen by all.
+__device__ __forceinline__ void wait_for_blocks(unsigned goal) {
+  if (threadIdx.x == 0) {
+#if __CUDA_ARCH__ >= 700
+    unsigned seen;
+    asm volatile("red.release.gpu.global.add.u32 [%%0], 1;" ::"l"(&arrived_) : "memory");
+    do {
+      asm volatile("ld.acquire.gpu.global.u32 %%0, [%%1];" : "=r"(seen) : "l"(&arrived_) : "memory");
+    } while (static_cast<int>(seen - goal) < 0);
+#else
+    __threadfence();
+    atomicAdd(&arrived_, 1u);
+    while (static_cast<int>(*static_cast<volatile unsigned*>(&arrived_) - goal) < 0) {}
+    __threadfence();
+#endif
+  }
+  __syncthreads();
+}
+
+template <int N> __device__ __forceinline__ void run(const Table<N>& table) {
+  __shared__ Instruction code[N];
+  constexpr unsigned pieces = sizeof(Instruction) / sizeof(int4);
+  for (unsigned at = threadIdx.x; at < table.ops * pieces; at += blockDim.x)
+    reinterpret_cast<int4*>(code)[at] = reinterpret_cast<const int4*>(table.code)[at];
+  __syncthreads();
   const unsigned first = blockIdx.x * blockDim.x + threadIdx.x, step = gridDim.x * blockDim.x;
-  for (unsigned at = 0; at < ops; ++at) {
+  unsigned goal = table.arrived;
+  for (unsigned at = 0; at < table.ops; ++at) {
     const Instruction* op = code + at;
     switch (op->code) {
 %s      default: __trap();  // rather no result than a wrong one
     }
-    if (at + 1 == ops) break;
+    if (at + 1 == table.ops) break;
+    if (code[at + 1].goes_on) continue;
     __syncthreads();
-    if (gridDim.x == 1) continue;
-    goal += gridDim.x;
-    if (threadIdx.x == 0) {
-      __threadfence();
-      atomicAdd(&arrived_, 1u);
-      while (static_cast<int>(*static_cast<volatile unsigned*>(&arrived_) - goal) < 0) {}
-      __threadfence();
-    }
-    __syncthreads();
+    if (gridDim.x > 1) wait_for_blocks(goal += gridDim.x);
   }
 }
 """
 
 _KERNEL = """
 extern "C" __global__ void __launch_bounds__(%d) %s(const __grid_constant__ Table<%d> table) {
-  run(table.code, table.ops, table.arrived);
+  run(table);
 }
 """
 

@@ -5,8 +5,9 @@ result, the launch. A device that has segments takes a table of instructions ins
 CuPy's, with the very body that CuPy would compile; between two of them the device waits until all of the first is
 written, so results are the same bit for bit.
 
-An instruction is `INSTRUCTION_BYTES` long: four words (code of the routine, elements, axes, nothing), four extents, the
-addresses of up to four operands, the output last, for each of these the strides of four axes in bytes, and two values
+An instruction is `INSTRUCTION_BYTES` long: the code of the routine, elements, axes, whether it goes on without waiting for
+what is before it (the device's own), of how many bytes an element of each operand is (none of a number's), four extents,
+the addresses of up to four operands, the output last, for each of these the strides of four axes in bytes, and two values
 of sixteen bytes. An address below `VALUES` is no address: it is the number of one of the values, a scalar of the op's.
 """
 
@@ -25,7 +26,7 @@ __all__ = [
 
 AXES, OPERANDS, VALUES, VALUE_BYTES = 4, 4, 2, 16
 #: All of an instruction but its values.
-WORDS = Struct("<4I4i4Q16i")
+WORDS = Struct("<2I2H4B4i4Q16i")
 PLACES_AT, VALUES_AT = 32, WORDS.size
 INSTRUCTION_BYTES = VALUES_AT + VALUES * VALUE_BYTES
 #: What stands before the first: the device's own.

@@ -236,6 +236,7 @@ static int give(Launcher *self, const Launch *one, const uint32_t *places, const
 
 #include "kernels.h"
 #include "products.h"
+#include "ordering.h"
 #include "tables.h"
 #include "reading.h"
 

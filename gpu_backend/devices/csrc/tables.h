@@ -2,7 +2,6 @@
 
 enum {
     HEADER = 16,
-    INSTRUCTION = 160,
     MOST_ROOMS = 4,
 };
 
@@ -40,17 +39,16 @@ static int room_of(const Tables *self, long long ops, Py_ssize_t size)
 static int launch_table(Tables *self, int room, unsigned char *table, uint32_t ops, unsigned blocks)
 {
     static const uint32_t at_first = 0;
-    int waits = blocks > 1 && ops > 1;
+    uint32_t waits = blocks > 1 ? mark_those_that_wait(table + HEADER, ops) : 0;
     Launch one = {
         .function = self->room[room].kernel, .grid = {blocks, 1, 1}, .block = {(unsigned)self->threads, 1, 1},
-        .parameters = 1, .bytes = HEADER + (uint32_t)self->room[room].ops * INSTRUCTION, .is_cooperative = (uint32_t)waits,
+        .parameters = 1, .bytes = HEADER + (uint32_t)self->room[room].ops * INSTRUCTION, .is_cooperative = waits > 0,
     };
     memcpy(table, &ops, 4);
     memcpy(table + 4, &self->arrived, 4);
     if (give(self->launcher, &one, &at_first, table, HEADER + ops * INSTRUCTION) < 0)
         return -1;
-    if (waits)
-        self->arrived += blocks * (ops - 1);
+    self->arrived += blocks * waits;
     return 0;
 }
 

@@ -83,7 +83,8 @@ def make_step(
     for number, steps in enumerate(strides):
         table[number * AXES : number * AXES + len(steps)] = steps
     padded = (*extents, *(1,) * (AXES - len(extents)))
-    words = WORDS.pack(routine.code, prod(shape), len(extents), 0, *padded, *(0,) * OPERANDS, *table)
+    widths = [0 if one is None else one.itemsize for one in (*operands, last)] + [0] * (OPERANDS - len(strides))
+    words = WORDS.pack(routine.code, prod(shape), len(extents), 0, *widths, *padded, *(0,) * OPERANDS, *table)
     step = Step(routine, words.ljust(INSTRUCTION_BYTES, b"\0"), prod(shape), made)
     step.has_numbers = None in operands
     return step

@@ -12,7 +12,7 @@ from typing import Any
 from gpu_backend.devices.compiled_launcher import make
 from gpu_backend.devices.launching import Driver as Functions
 from gpu_backend.devices.launching import Kernel, Launcher
-from gpu_backend.devices.segments import HEADER_BYTES, INSTRUCTION_BYTES
+from gpu_backend.devices.segments import HEADER_BYTES, INSTRUCTION_BYTES, WORDS
 
 __all__ = ["CONTEXT", "INVALID", "MODULE", "OUT_OF_MEMORY", "READS", "Driver", "Refused", "end_module", "table"]
 
@@ -270,7 +270,12 @@ def end_module() -> None:
 
 
 def table(numbers: list[int], elements: int = 1) -> bytearray:
-    """Return a table of instructions for so many elements; each begins with a number. It has room for 200."""
+    """Return a table of instructions for so many elements; each begins with a number. It has room for 200.
+
+    Each reads what others wrote of the one before.
+    """
     numbers = [*numbers, *[0] * (200 - len(numbers))]
-    rest = elements.to_bytes(4, "little") + bytes(INSTRUCTION_BYTES - 8)
+    rest = WORDS.pack(
+        0, elements, 1, 0, 8, 8, 0, 0, elements, 1, 1, 1, 1000, 1004, 0, 0, *(8, 0, 0, 0) * 2, *(0,) * 8
+    )[4:].ljust(INSTRUCTION_BYTES - 4, b"\0")  # fmt: skip
     return bytearray(HEADER_BYTES) + b"".join(number.to_bytes(4, "little") + rest for number in numbers)
