@@ -24,6 +24,7 @@
 #include "trips.h"
 #include "links.h"
 #include "answers.h"
+#include "flushing.h"
 #include "arrays.h"
 #include "later.h"
 #include "forms.h"
@@ -227,6 +228,13 @@ WAY(answered)
     return MADE_OR_PURE(found);
 }
 
+/* `Pipeline.flush`. */
+WAY(flushed)
+{
+    PyObject *done = GIVEN(1) && Inbox != NULL && PyObject_TypeCheck(args[0], (PyTypeObject *)Recorder) ? flush(args[0]) : NULL;
+    return MADE_OR_PURE(done);
+}
+
 /* `Inbox.note`, of a reply that came in one part. */
 WAY(heard)
 {
@@ -249,7 +257,7 @@ WAY(launched)
 static struct { const char *kind; vectorcallfunc call; } ways[] = {
     {"binary", binary}, {"reflected", reflected}, {"inplace", inplace}, {"unary", unary}, {"getitem", getitem},
     {"looked", looked}, {"setitem", setitem}, {"end", end}, {"small", small}, {"view_of", view_of}, {"site", site},
-    {"note", noted}, {"ufunc", ufunc}, {"call", call}, {"ask", asked}, {"answer", answered}, {"hear", heard},
+    {"note", noted}, {"ufunc", ufunc}, {"call", call}, {"ask", asked}, {"answer", answered}, {"flush", flushed}, {"hear", heard},
     {"launched", launched}, {"method", called}, {"matmul", matmul}, {NULL, NULL},
 };
 

@@ -234,7 +234,7 @@ static int note_sent(PyObject *self, PyObject *journal, PyObject *credit, PyObje
     return failed;
 }
 
-/* 1 if `batch`, whose last op is waited for, is the only one to be sent, and may be; 0 if not, -1 with an error. */
+/* 1 if `batch` is the only one to be sent, and may be; 0 if not, -1 with an error. */
 static int is_next(PyObject *self, PyObject *journal, PyObject *connection, PyObject *batch, Py_ssize_t in_flight)
 {
     PyObject *bytes = AT(batch, in_batch.bytes), *frames = AT(batch, in_batch.frames), *next;
@@ -253,6 +253,23 @@ static int is_next(PyObject *self, PyObject *journal, PyObject *connection, PyOb
     return next == NULL ? -1 : next == batch;
 }
 
+/* 1 if there is time for a batch beside what is under way, or its last op is waited for; 0 if not, -1 with an error. */
+static int has_time(PyObject *self, PyObject *batch)
+{
+    PyObject *ops = AT(batch, in_batch.ops), *ahead, *room;
+    PyObject *last = PyList_GET_SIZE(ops) ? PyList_GET_ITEM(ops, PyList_GET_SIZE(ops) - 1) : NULL;
+    if (!IS(last, Op))
+        return 0;
+    if (AT(last, in_op.want) != nothing)
+        return 1;
+    ahead = PyObject_GetAttr(self, s_ahead);
+    room = ahead == NULL ? NULL : PyObject_CallMethodOneArg(ahead, s_has_room, batch);
+    int has = room == NULL ? -1 : room == Py_True;
+    Py_XDECREF(room);
+    Py_XDECREF(ahead);
+    return has;
+}
+
 /* Send the batch that was just sealed, as `Pipeline._send_sealed`: 1 if it was sent, 0 where Python sends, -1 with an
  * error. The caller holds the connection. */
 static int send_now(PyObject *self, PyObject *inbox, PyObject *batch)
@@ -263,6 +280,8 @@ static int send_now(PyObject *self, PyObject *inbox, PyObject *batch)
     if (is_sent == 0 && IS(connection, Connection) && IS(credit, Credit)) {
         Py_ssize_t in_flight = in_flight_of(credit);
         is_sent = is_next(self, journal, connection, batch, in_flight);
+        if (is_sent > 0)
+            is_sent = has_time(self, batch);
         if (is_sent > 0) {
             done = PyObject_CallMethodOneArg(journal, s_note_sending, batch);
             is_sent = done == NULL ? -1 : hand_over(connection, inbox, batch, &size);

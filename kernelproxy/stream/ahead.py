@@ -16,7 +16,7 @@ from time import monotonic
 
 from gpu_backend.opstream.marks import Marks
 from kernelproxy.stream.batch import OpenBatch
-from kernelproxy.stream.costs import Cost, no_costs
+from kernelproxy.stream.costs import UNKNOWN_SECONDS, Cost, no_costs
 
 #: Most work that may be under way, seconds of the device.
 MOST_SECONDS = 0.5
@@ -24,6 +24,8 @@ MOST_SECONDS = 0.5
 _LOW, _HIGH = 0.8, 1.25
 #: Parts of batches whose times are not reported yet; an executor that reports none must not fill our memory.
 _MOST_UNTIMED = 1_024
+#: So many batches may be under way, or done by now, before it is looked which of them are.
+_MOST_UNSEEN = 8
 _SECONDS = attrgetter("seconds")
 
 
@@ -38,8 +40,11 @@ class Ahead:
         self._marks = marks
         #: Batches that were not done when they were last looked at, oldest first.
         self._sent: deque[OpenBatch] = deque()
-        #: What is done and not timed yet; and the last op that was put there.
-        self._untimed: deque[list[Cost]] = deque(maxlen=_MOST_UNTIMED)
+        #: How long the device works on these at most; infinite if they have to be looked at.
+        self._at_most = 0.0
+        #: What is done and not timed yet, with what it was expected to take, seconds, 0 if nobody has asked; and the
+        #: last op that was put there.
+        self._untimed: deque[tuple[list[Cost], float]] = deque(maxlen=_MOST_UNTIMED)
         self._listed = 0
         #: The last op that was done when the executor last said how long it has worked.
         self._timed = 0
@@ -53,13 +58,15 @@ class Ahead:
         if not sent:
             return 0.0
         for batch in sent:
-            batch.seconds = batch.seconds or _seconds(batch)  # of what is waited for nobody has asked so far
+            batch.seconds = batch.seconds or _sum(batch.costs)  # of what is waited for nobody has asked so far
         begun = sent[0].costs[: max(0, done - sent[0].first + 1)]
         return sum([batch.seconds for batch in sent]) - sum([cost.seconds for cost in begun])
 
     def has_room(self, batch: OpenBatch) -> bool:
         """Tell whether ``batch`` may be sent beside what is under way. One alone may be as long as it is."""
-        batch.seconds = _seconds(batch)
+        batch.seconds = _sum(batch.costs)
+        if self._at_most + batch.seconds <= MOST_SECONDS and len(self._sent) < _MOST_UNSEEN:
+            return True  # as nearly always
         self._take_out_done()
         return not self._sent or max(0.0, self.seconds) + batch.seconds <= MOST_SECONDS
 
@@ -70,20 +77,30 @@ class Ahead:
             self._take_out_done()
         if not sent or batch.first > sent[-1].first:
             sent.append(batch)
+            self._at_most += _at_most(batch)
 
     def _take_out_done(self) -> None:
         done, sent = self._marks.done, self._sent
+        if not sent or sent[0].first > done:
+            return
+        try:
+            self._take_out(done)
+        finally:
+            self._at_most = sum(map(_at_most, sent))
+
+    def _take_out(self, done: int) -> None:
+        sent = self._sent
         while sent and (batch := sent[0]).first <= done:
             if batch.last <= done and self._listed < batch.first:  # as nearly all: at once, and as a whole
                 if batch.costs and batch.costs[-1].is_long:  # for which it was sent
                     batch.costs[-1].note_done_within(self.clock() - batch.sent_at)
-                self._untimed.append(batch.costs)
+                self._untimed.append((batch.costs, batch.seconds))
                 self._listed = batch.last
                 sent.popleft()
                 continue
             part = batch.costs[max(0, self._listed - batch.first + 1) : done - batch.first + 1]
             if part:
-                self._untimed.append(part)
+                self._untimed.append((part, 0.0))
             self._listed = max(self._listed, min(done, batch.last))
             if batch.last > done:
                 break
@@ -101,24 +118,38 @@ class Ahead:
         were_dropped, self._timed = self._timed < dropped_through, self._marks.done
         seconds, self._busy_seconds = busy_seconds - self._busy_seconds, busy_seconds
         untimed, self._untimed = list(self._untimed), deque(maxlen=_MOST_UNTIMED)
-        costs = [cost for part in untimed for cost in part]
-        if costs and seconds >= 0 and not were_dropped:
+        if seconds < 0 or were_dropped or _is_as_expected(untimed, seconds):
+            return
+        costs = [cost for part, _ in untimed for cost in part]
+        if costs:
             _learn(costs, seconds)
 
     def resume(self, taken: int) -> None:
         """Count nothing behind op ``taken`` as under way: what was lost with a connection is sent again."""
         self._sent = deque([batch for batch in list(self._sent) if batch.first <= taken])
+        self._at_most = sum(map(_at_most, self._sent))
 
     def clear(self) -> None:
         """Forget what is under way: the executor that should have run it is gone. What ops take is still known."""
         self._sent.clear()
+        self._at_most = 0.0
         self._untimed.clear()
         self._busy_seconds = 0.0
 
 
-def _seconds(batch: OpenBatch) -> float:
-    seconds: float = sum(map(_SECONDS, batch.costs))
-    return seconds
+def _sum(costs: list[Cost]) -> float:
+    return sum(map(_SECONDS, costs))
+
+
+def _at_most(batch: OpenBatch) -> float:
+    """Return how long ``batch`` takes at most; infinite if it was not asked, or it is to be seen how soon it is done."""
+    return batch.seconds if batch.seconds and not (batch.costs and batch.costs[-1].is_long) else inf
+
+
+def _is_as_expected(parts: list[tuple[list[Cost], float]], seconds: float) -> bool:
+    """Tell whether all was known, and took about what was expected when it was sent, which was summed up then."""
+    expected = sum([of_part or _sum(costs) for costs, of_part in parts])
+    return 0 < expected < UNKNOWN_SECONDS and _LOW < seconds / expected < _HIGH
 
 
 def _learn(costs: list[Cost], seconds: float) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 #: What an op is taken for of which nothing is known, seconds: a handful of them fill the above.
-_UNKNOWN_SECONDS = 0.1
+UNKNOWN_SECONDS = 0.1
 #: An op that takes longer is sent at once, seconds: a message costs the less beside it, and a batch is never long.
 _LONG_SECONDS = 1e-3
 #: The least that an op is taken for, seconds.
@@ -60,11 +60,11 @@ class Costs(dict[object, Cost]):
         for step in range(1, _NEAR + 1):
             larger = self._known(kind, self._size + step)
             if larger is not None:
-                return Cost(min(larger.seconds, _UNKNOWN_SECONDS), True)
+                return Cost(min(larger.seconds, UNKNOWN_SECONDS), True)
             smaller = self._known(kind, self._size - step)
             if smaller is not None:
-                return Cost(min(smaller.seconds * _GROWTH**step, _UNKNOWN_SECONDS), True)
-        return Cost(_UNKNOWN_SECONDS, False)
+                return Cost(min(smaller.seconds * _GROWTH**step, UNKNOWN_SECONDS), True)
+        return Cost(UNKNOWN_SECONDS, False)
 
     def _known(self, kind: object, size: int) -> Cost | None:
         found = self._sizes[size].get(kind) if 0 <= size < len(self._sizes) else None

@@ -122,9 +122,13 @@ class Pipeline(Recorder):
 
     # --- sending ------------------------------------------------------------------------------------------------------
 
+    @partial(compiled.quick, "flush")
     def flush(self) -> None:
         """Send all that has been recorded. Waits while as much is under way as may be."""
         self._send_recorded()
+        self._read_what_came()
+
+    def _read_what_came(self) -> None:
         with self._io:
             self._read_all()
 

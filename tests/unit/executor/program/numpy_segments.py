@@ -156,11 +156,13 @@ class NumpySegments:
     def _carry_out(self, instruction: bytes) -> int:
         words = WORDS.unpack(instruction[:VALUES_AT])
         code, elements, axes = words[:3]
-        extents, places, strides = words[4 : 4 + axes], words[8 : 8 + OPERANDS], words[8 + OPERANDS :]
+        widths, words = words[4 : 4 + OPERANDS], words[4 + OPERANDS :]
+        extents, places, strides = words[:axes], words[AXES : AXES + OPERANDS], words[AXES + OPERANDS :]
         ufunc, routine, reads = self.routines[code]
         assert np.prod(extents) == elements
         operands = []
         for number, dtype in enumerate((*reads, routine.output)):
+            assert widths[number] == (dtype.itemsize if places[number] >= VALUES else 0)
             steps = strides[number * AXES : number * AXES + axes]
             if places[number] < VALUES:
                 first = VALUES_AT + places[number] * VALUE_BYTES
