@@ -4,8 +4,8 @@ Each routine is a function of its own that the compiler may not inline, with an 
 as in CuPy's kernel for it (``_get_ufunc_kernel`` in ``cupy/_core/_kernel.pyx`` of CuPy 14.2). So arithmetic of two ops
 is never contracted, and each op's own is contracted as CuPy's is. One kernel goes through a table of instructions: with
 one block, whose threads wait for each other between two ops, or with several, all of which run at once, that wait for
-each other at a counter; not where an instruction is marked to go on, since element ``i`` of each is the same thread's. The
-table is the kernel's parameter, so it needs no memory; each block copies it to where its threads read it at once.
+each other at a counter; not where an instruction is marked to go on, since element ``i`` of each is the same thread's.
+The table is the kernel's parameter, so it needs no memory; each block copies it to where its threads read it at once.
 """
 
 from __future__ import annotations

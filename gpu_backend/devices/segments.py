@@ -5,10 +5,11 @@ result, the launch. A device that has segments takes a table of instructions ins
 CuPy's, with the very body that CuPy would compile; between two of them the device waits until all of the first is
 written, so results are the same bit for bit.
 
-An instruction is `INSTRUCTION_BYTES` long: the code of the routine, elements, axes, whether it goes on without waiting for
-what is before it (the device's own), of how many bytes an element of each operand is (none of a number's), four extents,
-the addresses of up to four operands, the output last, for each of these the strides of four axes in bytes, and two values
-of sixteen bytes. An address below `VALUES` is no address: it is the number of one of the values, a scalar of the op's.
+An instruction is `INSTRUCTION_BYTES` long: the code of the routine, elements, axes, whether it goes on without waiting
+for what is before it (the device's own), of how many bytes an element of each operand is (none of a number's), four
+extents, the addresses of up to four operands, the output last, for each of these the strides of four axes in bytes, and
+two values of sixteen bytes. An address below `VALUES` is no address: it is the number of one of the values, a scalar of
+the op's.
 """
 
 from __future__ import annotations

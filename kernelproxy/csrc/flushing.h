@@ -31,22 +31,15 @@ static int read_on(PyObject *self)
     return done == NULL ? -1 : 0;
 }
 
-/* As `Pipeline._read_what_came`: 0, or -1 with an error. */
+/* Wait for the connection if another thread has it, and read on: 0, or -1 with an error. */
 static int read_what_came(PyObject *self)
 {
-    PyObject *io, *done;
-    int has = take_now(self, s_io, &io);
-    if (has == 0) {
-        done = PyObject_CallMethodNoArgs(self, s_read_what_came);
-        Py_XDECREF(done);
-        return done == NULL ? -1 : 0;
-    }
-    int failed = has < 0 ? -1 : read_on(self);
-    if (has > 0) {
-        if (let_go_of(io) < 0)
-            failed = -1;
-        Py_DECREF(io);
-    }
+    PyObject *io = PyObject_GetAttr(self, s_io), *had = io == NULL ? NULL : PyObject_CallMethodNoArgs(io, s_acquire);
+    int failed = had == NULL ? -1 : read_on(self);
+    if (had != NULL && let_go_of(io) < 0)
+        failed = -1;
+    Py_XDECREF(had);
+    Py_XDECREF(io);
     return failed;
 }
 

@@ -108,7 +108,7 @@ static PyObject *s_acquire, *s_append, *s_barred, *s_budget, *s_data, *s_drop, *
     *s_is_long, *s_is_on, *s_is_sure, *s_is_used, *s_held_bytes, *s_item, *s_items, *s_known, *s_layout, *s_missed, *s_nbytes, *s_note, *s_pipeline, *s_popleft, *s_publish, *s_release,
     *s_set, *s_store,
     *s_small_bytes, *s_streams, *s_uncertain, *s_wake_sender, *s_worth, *zero, *no_names;
-static PyObject *s_getitem, *s_has_room, *s_minor, *s_read_all, *s_read_what_came, *s_store_chosen, *s_store_where, *s_welcome;
+static PyObject *s_getitem, *s_has_room, *s_minor, *s_read_all, *s_store_chosen, *s_store_where, *s_welcome;
 static PyObject *s_about, *s_applied, *s_client, *s_dtype, *s_functions, *s_shape, *s_wire_value, *s_cancel_told, *s_cancelled_through, *s_connection, *s_costs, *s_credit, *s_cursor, *s_done, *s_end, *s_inbox, *s_io, *s_is_shown, *s_is_sound, *s_journal, *s_marks, *s_note_asked, *s_note_durable, *s_note_progress, *s_note_refusal, *s_receive, *s_recorded, *s_send_recorded, *s_send_sealed, *s_settle, *s_should_tell, *s_signs, *s_tell_read;
 static PyObject *s_ahead, *s_batches, *s_bytes_sent, *s_counters, *s_credit_ops, *s_fit, *s_is_closed, *s_is_cut, *s_is_torn, *s_link, *s_next_unsent, *s_note_sending,
     *s_note_sent, *s_ops, *s_passes_whole, *s_put_back, *s_recover, *s_send, *s_socket, *s_spin, *s_spinning, *s_take_whole, *s_waits_since, *s_was_cut;
@@ -121,8 +121,7 @@ static struct { PyObject **value; const char *text; } texts[] = {
     {&s_known, "known"}, {&s_note, "note"}, {&s_pipeline, "pipeline"},
     {&s_popleft, "popleft"}, {&s_publish, "publish"}, {&s_release, "release"}, {&s_set, "cupy.ndarray.__setitem__"}, {&s_store, ".store"}, {&s_small_bytes, "small_bytes"},
     {&s_streams, "streams"}, {&s_wake_sender, "wake_sender"}, {&s_worth, "worth"},
-    {&s_getitem, "cupy.ndarray.__getitem__"}, {&s_has_room, "has_room"}, {&s_read_all, "_read_all"},
-    {&s_read_what_came, "_read_what_came"}, {&s_store_chosen, ".store_chosen"}, {&s_minor, "minor"},
+    {&s_getitem, "cupy.ndarray.__getitem__"}, {&s_has_room, "has_room"}, {&s_read_all, "_read_all"}, {&s_store_chosen, ".store_chosen"}, {&s_minor, "minor"},
     {&s_store_where, ".store_where"}, {&s_welcome, "welcome"},
     {&s_client, "_client"}, {&s_wire_value, "_wire_value"}, {&s_about, "_known"}, {&s_functions, "_functions"},
     {&s_dtype, "dtype"}, {&s_shape, "shape"},

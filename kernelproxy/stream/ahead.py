@@ -138,11 +138,12 @@ class Ahead:
 
 
 def _sum(costs: list[Cost]) -> float:
-    return sum(map(_SECONDS, costs))
+    seconds: float = sum(map(_SECONDS, costs))
+    return seconds
 
 
 def _at_most(batch: OpenBatch) -> float:
-    """Return how long ``batch`` takes at most; infinite if it was not asked, or it is to be seen how soon it is done."""
+    """Return how long ``batch`` takes at most; infinite if nobody asked, or it is to be seen how soon it is done."""
     return batch.seconds if batch.seconds and not (batch.costs and batch.costs[-1].is_long) else inf
 
 

@@ -71,9 +71,7 @@ class Pipeline(Recorder):
         self.inbox = Inbox(self.journal, self.ahead, retention, self.contents, self.memory.device_bytes)
         self.counters = Counters()
         self.link_speed = LinkSpeed()
-        self._cancelled_through = 0
-        self._cancel_told = 0
-        self._drained_at = 0
+        self._cancelled_through = self._cancel_told = self._drained_at = 0
         self._end: WorkbenchError | None = None
 
     # --- asking -------------------------------------------------------------------------------------------------------
@@ -126,9 +124,6 @@ class Pipeline(Recorder):
     def flush(self) -> None:
         """Send all that has been recorded. Waits while as much is under way as may be."""
         self._send_recorded()
-        self._read_what_came()
-
-    def _read_what_came(self) -> None:
         with self._io:
             self._read_all()
 

@@ -32,7 +32,9 @@ def test_python_is_not_asked_to_send(monkeypatch: pytest.MonkeyPatch) -> None:
     before, asked = pipeline.counters.batches, Pipeline._read_all
     for of, name in ((Pipeline, "_send_sealed"), (Pipeline, "_send_recorded"), (Connection, "send")):
         monkeypatch.setattr(of, name, None)
-    monkeypatch.setattr(Pipeline, "_read_all", lambda self: asked(self) if executor.link.arrived else pytest.fail("quiet"))
+    monkeypatch.setattr(
+        Pipeline, "_read_all", lambda self: asked(self) if executor.link.arrived else pytest.fail("quiet")
+    )
     recorded(pipeline, *range(200))
     assert pipeline.counters.batches > before
     recorded(pipeline, "last")
@@ -114,7 +116,18 @@ def failed(executor: RingedExecutor, pipeline: MirroredPipeline) -> object:
 
 
 @pytest.mark.parametrize(
-    "do", [nothing, of_unknown_length, more_than_is_granted, unfit, lost("send"), lost("spin"), lost("take"), put_back, failed]
+    "do",
+    [
+        nothing,
+        of_unknown_length,
+        more_than_is_granted,
+        unfit,
+        lost("send"),
+        lost("spin"),
+        lost("take"),
+        put_back,
+        failed,
+    ],
 )
 def test_what_stands_in_the_way_is_met_alike_both_ways(do: Do) -> None:
     assert outcome(True, do, 7) == outcome(False, do, 7)
@@ -123,19 +136,22 @@ def test_what_stands_in_the_way_is_met_alike_both_ways(do: Do) -> None:
 @needs_core
 def test_another_thread_that_has_the_connection_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     executor = RingedExecutor()
-    pipeline = executor.pipeline()
-    waited = []
-    monkeypatch.setattr(Pipeline, "_send_recorded", lambda self: waited.append("send"))
-    monkeypatch.setattr(Pipeline, "_read_what_came", lambda self: waited.append("read"))
+    pipeline, said = executor.pipeline(), []
+    monkeypatch.setattr(Pipeline, "_send_recorded", lambda self: said.append("send"))
+    monkeypatch.setattr(Pipeline, "_read_all", lambda self: said.append("read"))
+    monkeypatch.setattr(executor.socket, "spin", lambda until: True)
 
     class Held:
         def acquire(self, blocking: bool = True) -> bool:
-            assert not blocking
-            return False
+            said.append("wait" if blocking else "ask")
+            return blocking
+
+        def release(self) -> None:
+            said.append("let go")
 
     recorded(pipeline, 1)
     with monkeypatch.context() as held:
         held.setattr(pipeline, "_io", Held())
         pipeline.flush()
-    assert waited == ["send", "read"]
+    assert said == ["ask", "send", "wait", "read", "let go"]
     pipeline.connection.close()
