@@ -1,28 +1,31 @@
 /* What is recorded goes to the executor while nobody waits for it. Part of core.c; `sending.h` sends. */
 
-/* 1 if nothing is there to be read, as mostly behind a message that was just sent; 0 where Python looks. */
+/* 1 if nothing is there to be read, as mostly behind a message that was just sent; 0 where Python looks, -1 with an error. */
 static int is_quiet(PyObject *connection)
 {
     PyObject *before = IS(connection, Connection) ? PyObject_GetAttr(connection, s_put_back) : NULL;
     PyObject *link = before == Py_None ? PyObject_GetAttr(connection, s_link) : NULL;
     PyObject *socket = IS(link, Link) ? PyObject_GetAttr(link, s_socket) : NULL;
     PyObject *passes = socket == NULL ? NULL : PyObject_GetAttr(socket, s_passes_whole);
-    int has = passes == Py_True ? has_news(socket, never) : 1;
-    if (has < 0 && PyErr_ExceptionMatches(ConnectionLost))
+    int has = passes == Py_True ? has_news(socket, never) : PyErr_Occurred() ? -1 : 1;
+    if (has < 0 && PyErr_ExceptionMatches(ConnectionLost)) {
         cut(link);
-    PyErr_Clear(); /* whatever else it is, Python finds it again */
+        has = PyErr_Occurred() ? -1 : 1;
+    }
     Py_XDECREF(passes);
     Py_XDECREF(socket);
     Py_XDECREF(link);
     Py_XDECREF(before);
-    return has == 0;
+    return has < 0 ? -1 : !has;
 }
 
 /* As `Pipeline._read_all`, where the connection is held: 0, or -1 with an error. */
 static int read_on(PyObject *self)
 {
     PyObject *connection = PyObject_GetAttr(self, s_connection), *done;
-    int is_sure = connection == NULL ? -1 : is_quiet(connection) ? is_plain_way(self, connection) : 0;
+    int is_sure = connection == NULL ? -1 : is_plain_way(self, connection);
+    if (is_sure > 0)
+        is_sure = is_quiet(connection);
     Py_XDECREF(connection);
     if (is_sure > 0)
         return fit_batches(self) < 0 ? -1 : 0;

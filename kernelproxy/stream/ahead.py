@@ -76,8 +76,9 @@ class Ahead:
         if not batch.seconds:  # nobody has asked whether there is room: it is waited for
             self._take_out_done()
         if not sent or batch.first > sent[-1].first:
-            sent.append(batch)
+            # First: what an interrupt has counted twice is looked at, and what it has not would never be counted.
             self._at_most += _at_most(batch)
+            sent.append(batch)
 
     def _take_out_done(self) -> None:
         done, sent = self._marks.done, self._sent

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import count
 from timeit import Timer
 from weakref import ref
@@ -9,13 +10,15 @@ from weakref import ref
 import numpy as np
 import pytest
 
+from gpu_backend.opstream.marks import Marks
 from gpu_backend.wire import messages as wire
-from gpu_backend.wire.messages import Want
-from kernelproxy.stream.ahead import MOST_SECONDS
-from kernelproxy.stream.costs import no_costs
+from gpu_backend.wire.messages import Op, Want
+from kernelproxy.stream.ahead import MOST_SECONDS, Ahead
+from kernelproxy.stream.batch import OpenBatch
+from kernelproxy.stream.costs import Cost, no_costs
 from kernelproxy.stream.pipeline import Pipeline
 
-from .played import PlayedExecutor
+from .played import PlayedExecutor, interrupt_before_opcode
 
 HANDFUL = 6
 
@@ -76,6 +79,26 @@ def test_small_ops_run_ahead_by_thousands() -> None:
     pipeline = executor.pipeline()
     run(executor, pipeline, 200, "small")
     assert run(executor, pipeline, 10_000, "small") == []
+
+
+def test_what_is_counted_again_behind_an_interrupt_takes_the_room_that_it_takes() -> None:
+    moment = moments = 0
+    while moment <= moments:
+        marks = Marks()
+        marks.note_recorded(2)
+        ahead = Ahead(marks)
+        batches = [OpenBatch(1), OpenBatch(2)]
+        for batch in batches:
+            batch.add(Op("slow", 0, ()), None, Cost(0.8 * MOST_SECONDS, True))
+            batch.last = batch.first
+            batch.costs[0].is_long = False
+        assert ahead.has_room(batches[0])
+        with suppress(KeyboardInterrupt), interrupt_before_opcode(moment) as passed:
+            ahead.note_sent(batches[0])
+        ahead.note_sent(batches[0])
+        assert not ahead.has_room(batches[1])
+        moments, moment = passed[0], moment + 1
+    assert moment > 10
 
 
 def test_what_was_sent_with_a_question_is_let_go_of_once_it_is_done() -> None:

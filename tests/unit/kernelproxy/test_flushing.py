@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from gpu_backend.transport.lost import ConnectionLost
+from kernelproxy import compiled
 from kernelproxy.session.connection import Connection
 from kernelproxy.stream.mirrored import MirroredPipeline
 from kernelproxy.stream.pipeline import Pipeline
 
+from .played import interrupt_at
 from .test_trips_in_c import CONTENTS, RingedExecutor, needs_core, outcome
 
 Do = Callable[[RingedExecutor, MirroredPipeline], Any]
@@ -155,3 +157,41 @@ def test_another_thread_that_has_the_connection_is_waited_for(monkeypatch: pytes
         pipeline.flush()
     assert said == ["ask", "send", "wait", "read", "let go"]
     pipeline.connection.close()
+
+
+@needs_core
+def test_what_a_signal_raises_while_it_is_looked_for_news_is_raised() -> None:
+    executor = RingedExecutor()
+    pipeline = executor.pipeline()
+    recorded(pipeline, 1)
+    executor.socket.fails["spin"] = KeyboardInterrupt()  # type: ignore[assignment]
+    with pytest.raises(KeyboardInterrupt):
+        pipeline.flush()
+    assert pipeline.call("op", (2,), CONTENTS).value == 2
+    assert [word for _, word in executor.done] == [1, 2]
+    pipeline.connection.close()
+
+
+@pytest.mark.parametrize("are_used", [True, False])
+def test_an_interrupt_at_any_moment_loses_nothing(are_used: bool) -> None:
+    moment = moments = 0
+    while moment <= moments:
+        with compiled.used(are_used):
+            executor = RingedExecutor()
+            pipeline = executor.pipeline()
+            pipeline.call("op", (0,), CONTENTS)
+            recorded(pipeline, 1, 2)
+            was_interrupted = False
+            try:
+                with interrupt_at(moment) as passed:
+                    pipeline.flush()
+            except KeyboardInterrupt:
+                was_interrupted = True
+            moments = passed[0]
+            assert was_interrupted or moments <= moment
+            recorded(pipeline, 3)
+            assert pipeline.call("op", (4,), CONTENTS).value == 4
+            assert [word for _, word in executor.done] == [0, 1, 2, 3, 4]
+            pipeline.connection.close()
+        moment += 1
+    assert moment > 5
