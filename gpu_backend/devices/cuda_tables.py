@@ -30,7 +30,7 @@ def tables(
 
 
 class _Tables:
-    """As `Launcher.tables`, each at once."""
+    """As `Launcher.tables`, each at once; every instruction waits for the one before it."""
 
     def __init__(
         self, kernels: tuple[tuple[int, int], ...], most_blocks: int, threads: int, per_thread: int, one_block: int

@@ -62,18 +62,11 @@ __device__ unsigned arrived_;
 // Until all blocks have come, so that what any thread wrote is seen by all.
 __device__ __forceinline__ void wait_for_blocks(unsigned goal) {
   if (threadIdx.x == 0) {
-#if __CUDA_ARCH__ >= 700
     unsigned seen;
     asm volatile("red.release.gpu.global.add.u32 [%%0], 1;" ::"l"(&arrived_) : "memory");
     do {
       asm volatile("ld.acquire.gpu.global.u32 %%0, [%%1];" : "=r"(seen) : "l"(&arrived_) : "memory");
     } while (static_cast<int>(seen - goal) < 0);
-#else
-    __threadfence();
-    atomicAdd(&arrived_, 1u);
-    while (static_cast<int>(*static_cast<volatile unsigned*>(&arrived_) - goal) < 0) {}
-    __threadfence();
-#endif
   }
   __syncthreads();
 }

@@ -2,8 +2,8 @@
 
 CuPy launches a kernel for each op, and most of what a small one takes is Python: finding its types, an array for its
 result, the launch. A device that has segments takes a table of instructions instead. Each instruction is one op of
-CuPy's, with the very body that CuPy would compile; between two of them the device waits until all of the first is
-written, so results are the same bit for bit.
+CuPy's, with the very body that CuPy would compile; each reads what all before it have written, for which the device
+waits where it has to, so results are the same bit for bit.
 
 An instruction is `INSTRUCTION_BYTES` long: the code of the routine, elements, axes, whether it goes on without waiting
 for what is before it (the device's own), of how many bytes an element of each operand is (none of a number's), four

@@ -14,7 +14,7 @@ from kernelproxy.stream.mirrored import MirroredPipeline
 from kernelproxy.stream.pipeline import Pipeline
 
 from .played import interrupt_at
-from .test_trips_in_c import CONTENTS, RingedExecutor, needs_core, outcome
+from .test_trips_in_c import CONTENTS, RingedExecutor, asked_and_put_back, needs_core, outcome
 
 Do = Callable[[RingedExecutor, MirroredPipeline], Any]
 
@@ -96,11 +96,7 @@ def lost(what: str) -> Do:
 
 def put_back(executor: RingedExecutor, pipeline: MirroredPipeline) -> object:
     """What was put back is read first, also where nobody waits."""
-    seq = pipeline.ask("op", (6,), CONTENTS)
-    incoming = None
-    while incoming is None:
-        incoming = pipeline.connection.receive(0.01)
-    pipeline.connection.put_back(incoming)
+    seq = asked_and_put_back(pipeline)
     recorded(pipeline, 7)
     pipeline.flush()
     return pipeline.connection._put_back, pipeline.answer(seq).value

@@ -172,13 +172,18 @@ def lost(what: str) -> Callable[[RingedExecutor, MirroredPipeline], object]:
     return lose
 
 
-def put_back(executor: RingedExecutor, pipeline: MirroredPipeline) -> object:
+def asked_and_put_back(pipeline: MirroredPipeline) -> int:
+    """Return the number of an op whose answer has come and was put back."""
     seq = pipeline.ask("op", (6,), CONTENTS)
     incoming = None
     while incoming is None:
         incoming = pipeline.connection.receive(0.01)
     pipeline.connection.put_back(incoming)
-    return pipeline.answer(seq).value
+    return seq
+
+
+def put_back(executor: RingedExecutor, pipeline: MirroredPipeline) -> object:
+    return pipeline.answer(asked_and_put_back(pipeline)).value
 
 
 def failed(executor: RingedExecutor, pipeline: MirroredPipeline) -> object:
